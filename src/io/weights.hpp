@@ -63,10 +63,10 @@ struct WeightsHeader {
 struct Weights {
   WeightsHeader header;
   WeightsValues values;
-  int layers_loaded = 0;  ///< of the layout, in order
-  int layers_in_layout = 0;
+  int layers_loaded = 0;    ///< layers of the layout whose data was read
+  int layers_expected = 0;  ///< layers of the layout that have data in a complete file
   Bytes file_size = 0;
-  bool is_complete() const { return layers_loaded == layers_in_layout; }
+  bool is_complete() const { return layers_loaded == layers_expected; }
 };
 
 enum class Purpose {
