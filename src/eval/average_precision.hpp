@@ -83,6 +83,7 @@ class AveragePrecision {
 
 /// Truths found at IoU > `iou_threshold` by any detection, class-blind (`detector recall`).
 struct RecallCounter {
+  static constexpr float kObjectness = 0.001F;  ///< detections above it count
   float iou_threshold = 0.5F;
   std::int64_t images = 0, truths = 0, found = 0, detections = 0;
   double iou_sum = 0;

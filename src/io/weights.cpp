@@ -318,6 +318,7 @@ Weights read_weights(const std::filesystem::path& path, const WeightsLayout& lay
       const bool is_flipped = layer.flipped && array.name == kWeights;
       const bool is_old = array.connected && weights.header.is_transposed();
       if ((is_flipped || is_old) && array.count > 0) {
+        LANTERN_ASSERT(array.rows > 0, "a matrix that may be transposed names its rows");
         values = transposed(values, array.count / array.rows);
       }
     }
