@@ -250,7 +250,7 @@ class Painter {
         select_font(context_, em_);
         const bool at_right = x > (plot_.left + plot_.right) / 2;
         text(x + (at_right ? -0.4 : 0.4) * em_, plot_.top + 1.2 * em_,
-             fmt::format("loss not finite from iteration {}", point.iteration),
+             fmt::format("loss not finite at iteration {}", point.iteration),
              at_right ? Align::kRight : Align::kLeft);
       }
       first = false;
@@ -310,14 +310,14 @@ class Painter {
                                 std::max(plot_.left + half, plot_.right - half));
     const double y = y_of(kPercentScale, 100 * point.value);
     // Above the point, below it where the plot ends.
-    const double baseline = y - 2 * em_ < plot_.top ? y + 1.6 * em_ : y - 0.75 * em_;
+    const double baseline = y - 2 * em_ < plot_.top ? y + 1.6 * em_ : y - 0.8 * em_;
     const Box area{x - half - 0.3 * em_, baseline - em_, x + half + 0.3 * em_,
                    baseline + 0.25 * em_};
     if (!must &&
         std::any_of(labels_.begin(), labels_.end(), [&](const Box& b) { return b.meets(area); }))
       return;
     labels_.push_back(area);
-    cairo_set_source_rgba(context_, 1, 1, 1, 0.8);
+    cairo_set_source_rgba(context_, 1, 1, 1, 0.6);
     cairo_rectangle(context_, area.left, area.top, area.right - area.left, area.bottom - area.top);
     cairo_fill(context_);
     ink(colour);

@@ -13,7 +13,7 @@ namespace lantern::draw {
 namespace {
 
 constexpr double kSmallestFont = 6;  // px; below it no letter is readable
-constexpr double kNormalFont = 12;   // px, for pictures up to 0.3 megapixels
+constexpr double kNormalFont = 9;    // px, for pictures up to about 430 x 320
 
 // Pixels [left, right) x [top, bottom).
 struct Rect {
@@ -67,7 +67,7 @@ void draw_outline(RgbView image, const Rect& r, std::int64_t line, Color color) 
 double font_size(const std::string& label, const RgbView& image) {
   const double side =
       std::sqrt(static_cast<double>(image.width) * static_cast<double>(image.height));
-  double size = std::max(kNormalFont, 0.022 * side);
+  double size = std::max(kNormalFont, 0.024 * side);
   for (int round = 0; round < 2; ++round) {  // widths are not quite linear in the size
     const std::int64_t width = text_width(label, size);
     if (width > image.width) size *= static_cast<double>(image.width) / static_cast<double>(width);
