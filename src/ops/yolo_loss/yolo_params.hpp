@@ -8,13 +8,15 @@ namespace lantern::ops {
 
 enum class IouKind : std::uint8_t { kIou = 0, kGiou = 1, kMse = 2, kDiou = 3, kCiou = 4 };
 
-/// Everything the [yolo] loss depends on besides predictions and truth (reference/training.md 12.2).
-/// Predictions are planes [image][anchor of the mask][x y w h objectness class...][row][column].
+/// Everything the [yolo] loss depends on besides predictions and truth
+/// (reference/training.md 12.2). Predictions are planes [image][anchor of the mask][x y w h
+/// objectness class...][row][column].
 struct YoloParams {
   int classes = 20;
   std::vector<float> anchors;  ///< all `num` pairs (w, h) in network-input pixels
   std::vector<int> mask;       ///< indices into the pairs; its length is the anchors per cell
-  int max_truths = 200;        ///< truth rows an image, 6 floats each: x y w h class track; x = 0 ends the list
+  int max_truths =
+      200;  ///< truth rows an image, 6 floats each: x y w h class track; x = 0 ends the list
   float ignore_thresh = 0.5F;
   float truth_thresh = 1.0F;
   float iou_thresh = 1.0F;
