@@ -190,6 +190,18 @@ TEST(Layering, HeadersBeginWithTheirGuard) {
   }
 }
 
+TEST(Dependencies, EveryPackageHasItsLineInTheDocs) {
+  std::istringstream packages(read(kRoot / "scripts" / "packages.txt"));
+  const std::string docs = read(kRoot / "docs" / "dependencies.md");
+  int count = 0;
+  for (std::string package; std::getline(packages, package);) {
+    if (package.empty() || package[0] == '#') continue;
+    ++count;
+    EXPECT_NE(docs.find(fmt::format("\n| {} |", package)), std::string::npos) << package;
+  }
+  EXPECT_GT(count, 10);
+}
+
 TEST(LayeringRules, TellUpwardFromDownward) {
   using Lines = std::vector<std::string>;
   EXPECT_EQ(complaints_about("plan", "#include \"core/types.hpp\"\n#include \"graph/graph.hpp\"\n"),
