@@ -99,6 +99,16 @@ TEST(AddRef, MismatchedChannelsAndSizesFollowTheClassicRule) {
                          100}));
 }
 
+TEST(AddRef, SamplesDoNotMix) {
+  const AddParams p{2, {{2, 1, 2}, {1, 1, 2}}};
+  const Values base{1, 2, 3, 4, 5, 6, 7, 8};
+  const Values source{10, 20, 30, 40};
+  const std::vector<const double*> inputs{base.data(), source.data()};
+  Values dst(8);
+  ref::add_forward<double>(p, inputs, nullptr, dst.data());
+  EXPECT_EQ(dst, (Values{11, 22, 3, 4, 35, 46, 7, 8}));
+}
+
 TEST(AddRef, NormalisedWeightsAreThoseOfTheFormat) {
   const AddParams relu{
       1, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, AddWeights::kPerFeature, AddNormalization::kRelu};
@@ -136,6 +146,16 @@ TEST(ScaleRef, MultipliesByChannelPixelOrElement) {
   EXPECT_EQ(dst, (Values{1, 20, 300, 4, 50, 600}));
   ref::scale_forward(ref::ScaleKind::kElement, 1, 2, 3, src.data(), src.data(), dst.data());
   EXPECT_EQ(dst, (Values{1, 4, 9, 16, 25, 36}));
+}
+
+TEST(ScaleRef, EverySampleHasItsOwnFactors) {
+  const Values src{1, 2, 3, 4, 5, 6, 7, 8};  // [2, 2, 2]
+  Values dst(8);
+  const Values factors{1, 10, 100, 1000};
+  ref::scale_forward(ref::ScaleKind::kPerChannel, 2, 2, 2, src.data(), factors.data(), dst.data());
+  EXPECT_EQ(dst, (Values{1, 2, 30, 40, 500, 600, 7000, 8000}));
+  ref::scale_forward(ref::ScaleKind::kPerPixel, 2, 2, 2, src.data(), factors.data(), dst.data());
+  EXPECT_EQ(dst, (Values{1, 20, 3, 40, 500, 6000, 700, 8000}));
 }
 
 TEST(ScaleRef, GradientsMatchCentralDifferences) {

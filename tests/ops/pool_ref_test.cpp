@@ -54,6 +54,20 @@ TEST(MaxPoolRef, WindowsOfTheCfgExamples) {
   EXPECT_EQ(index, (std::vector<std::uint16_t>{1, 3, 2, 0, 1, 0}));
 }
 
+TEST(MaxPoolRef, PlanesAreIndependentAndStridesMayDiffer) {
+  // Two samples of 2 x 3, window 1 x 2, stride 2 down and 1 across.
+  const PoolGeometry g{
+      .n = 2, .ih = 2, .iw = 3, .oh = 1, .ow = 2, .kh = 1, .kw = 2, .sh = 2, .sw = 1};
+  const Values src{1, 2, 0, 90, 90, 90, 5, 4, 3, 90, 90, 90};
+  Values dst(4);
+  std::vector<std::uint16_t> index(4);
+  ref::max_pool_forward(g, src.data(), dst.data(), index.data());
+  EXPECT_EQ(dst, (Values{2, 2, 5, 4}));
+  EXPECT_EQ(index, (std::vector<std::uint16_t>{1, 0, 0, 0}));
+  ref::local_avg_pool_forward(g, src.data(), dst.data());
+  EXPECT_EQ(dst, (Values{1.5, 1, 4.5, 3.5}));
+}
+
 TEST(MaxPoolRef, TiesGoToTheFirstCellOfTheWindow) {
   const PoolGeometry g = section(1, 1, 2, 2, 2, 2, 0);
   const Values src{3, 7, 7, 7};

@@ -31,6 +31,13 @@ TEST(UpsampleRef, RepeatsCellsOrSumsBlocks) {
   EXPECT_EQ(down, (Values{2 * (1 + 2 + 5 + 6), 2 * (3 + 4 + 7 + 8)}));
 }
 
+TEST(UpsampleRef, PlanesAndSidesAreIndependent) {
+  const Values src{1, 2, 3, 4};  // two samples of 1 x 1 x 2
+  Values up(16);
+  ref::upsample_forward(2, 1, 1, 2, 2, 1.0, src.data(), up.data());
+  EXPECT_EQ(up, (Values{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4}));
+}
+
 TEST(UpsampleRef, GradientsMatchCentralDifferences) {
   Rng rng(1, "upsample_ref_test");
   for (const std::int64_t stride : {1, 2, 3, -1, -2, -3}) {
