@@ -136,7 +136,7 @@ TextMask text_mask(std::string_view text, double size_px, std::int64_t max_width
   const Context context(cairo_create(surface.get()));
   select_font(context.get(), size_px);
   cairo_move_to(context.get(), static_cast<double>(layout.padding),
-                layout.ascent + static_cast<double>(layout.padding / 2));
+                layout.ascent + std::floor(static_cast<double>(layout.padding) / 2));
   cairo_show_text(context.get(), layout.text.c_str());
   check(cairo_status(context.get()));
   cairo_surface_flush(surface.get());
