@@ -29,8 +29,8 @@ struct CurvePoint {
 struct ClassResult {
   double ap = 0;  ///< 0 .. 1; 0 for a class without truth
   std::int64_t truths = 0, entries = 0;
-  std::int64_t tp = 0, fp = 0;    ///< above the confidence threshold
-  std::vector<CurvePoint> curve;  ///< one point a true positive, score descending
+  std::int64_t tp = 0, fp = 0;      ///< above the confidence threshold
+  std::vector<CurvePoint> curve{};  ///< one point a true positive, score descending
 };
 
 /// Every ratio 0/0 is 0.

@@ -158,7 +158,10 @@ class Decoder {
     const Box box{column_of(column, logistic(v[0])), row_of(row, logistic(v[1])),
                   exponential_side(v[2], anchor_w, head_.grid_w),
                   exponential_side(v[3], anchor_h, head_.grid_h)};
+    const std::size_t before = list_.size();
     add(box, v[4], 1, row, column, k, v, 5);
+    // Darknet: a [region] detection reports objectness 1 (golden case region_reorg).
+    if (list_.size() > before) list_[before].objectness = 1;
   }
 
   void decode_detection(int row, int column, int k) {

@@ -18,8 +18,8 @@ struct YoloHead {
 
   Kind kind = Kind::kYolo;
   int classes = 0;
-  std::vector<std::pair<float, float>> anchors;
-  std::vector<int> mask;
+  std::vector<std::pair<float, float>> anchors{};
+  std::vector<int> mask{};
   int grid_w = 0, grid_h = 0;
   bool new_coords = false;       ///< yolo
   Point point = Point::kCenter;  ///< Gaussian_yolo
@@ -36,7 +36,7 @@ struct DecodeOptions {
   float threshold = 0.25F;  ///< strict: objectness > threshold, and objectness * class > threshold
   int head = 0;             ///< number written into Detection::head
   /// Image size in pixels when the image was letterboxed into the network input.
-  std::optional<std::pair<int, int>> letterboxed_image;
+  std::optional<std::pair<int, int>> letterboxed_image{};
 };
 
 /// Appends the detections of one image. `output` is the head's activated output (x, y already

@@ -11,7 +11,7 @@ namespace lantern::eval {
 
 /// Where a detection came from breaks ties, so that the order of a list is defined.
 struct Detection {
-  Box box;               ///< relative to the image after decoding
+  Box box{};             ///< relative to the image after decoding
   float objectness = 0;  ///< 0 .. 1
   int head = 0;          ///< index among the heads of the network, cfg order
   int anchor = 0;        ///< index inside the head

@@ -29,9 +29,9 @@ std::string detections_text(const DetectionList& detections, std::span<const std
 /// One image of the `-out` file.
 struct OutputImage {
   std::int64_t frame_id = 1;
-  std::optional<std::string> filename;
-  ImageSize size;
-  std::optional<std::string> error;  ///< the image could not be read
+  std::optional<std::string> filename{};
+  ImageSize size{};
+  std::optional<std::string> error{};  ///< the image could not be read
   double milliseconds = 0;
 };
 

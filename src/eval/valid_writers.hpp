@@ -26,9 +26,9 @@ class ValidWriter {
 
 struct ValidOptions {
   std::filesystem::path folder = "results";  ///< must exist
-  std::string name;                          ///< `-out`; empty: the format's own
-  std::vector<std::string> names;            ///< class names
-  std::vector<int> categories;  ///< coco: category of each class; empty: the 80 of COCO
+  std::string name{};                        ///< `-out`; empty: the format's own
+  std::vector<std::string> names{};          ///< class names
+  std::vector<int> categories{};  ///< coco: category of each class; empty: the 80 of COCO
 };
 
 /// `format` is `eval=` of the .data file: voc, coco, imagenet, bdd or kitti. Throws at once for an

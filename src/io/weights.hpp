@@ -34,7 +34,7 @@ struct WeightsArray {
 struct WeightsLayer {
   int layer = 0;        ///< index in the network
   std::string section;  ///< "convolutional"
-  std::vector<WeightsArray> arrays;
+  std::vector<WeightsArray> arrays{};
   bool dontload = false;        ///< nothing of the layer is in the file
   bool dontloadscales = false;  ///< scales, rolling_mean, rolling_variance are not in the file
   bool flipped = false;         ///< "weights" is stored transposed
