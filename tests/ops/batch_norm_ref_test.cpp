@@ -42,7 +42,7 @@ struct Net {
     update_statistics();
     Values pre(x.size());
     ref::batch_norm_affine(p.n, p.c, p.spatial, x.data(), mean.data(), variance.data(),
-                           gamma.data(), beta.data(), residual_data(), pre.data());
+                           gamma.data(), beta.data(), pre.data());
     double least = 1;
     for (const double v : pre) least = std::min(least, std::abs(v));
     return least;
@@ -57,8 +57,8 @@ struct Net {
   void backward(double* diff_x, double* diff_gamma, double* diff_beta, double* diff_residual) {
     update_statistics();
     ref::batch_norm_backward(p.n, p.c, p.spatial, x.data(), mean.data(), variance.data(),
-                             gamma.data(), beta.data(), residual_data(), p.activation, p.statistics,
-                             d.data(), diff_x, diff_gamma, diff_beta, diff_residual);
+                             gamma.data(), beta.data(), p.activation, p.statistics, d.data(),
+                             diff_x, diff_gamma, diff_beta, diff_residual);
   }
 };
 
@@ -110,6 +110,13 @@ TEST(BatchNormRef, StatisticsAreTheMeanAndTheBiasedVariance) {
   const double a = 2 / std::sqrt(4.25 + 1e-5);
   const double b = 1 / std::sqrt(3 + 1e-5);
   test::expect_near(y, {0, 0, 0, 0, 1.5 * a - 1, 2.5 * a - 1, 0, 3 * b + 0.5}, 1e-14);
+
+  // A residual is added behind the activation: relu does not cut it.
+  const Values residual(8, -10.0);
+  Values sum(8);
+  ref::batch_norm_forward(2, 2, 2, x.data(), mean.data(), variance.data(), gamma.data(),
+                          beta.data(), residual.data(), Activation::kRelu, sum.data());
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(sum[i], y[i] - 10);
 }
 
 TEST(BatchNormRef, RollingStatisticsTakeOnePercentOfTheUnbiasedVariance) {
@@ -140,8 +147,8 @@ TEST(BatchNormRef, FloatFollowsDouble) {
   std::vector<float> mean(4), variance(4), dx(x.size());
   ref::batch_norm_statistics(3, 4, 25, x.data(), mean.data(), variance.data());
   ref::batch_norm_backward<float>(3, 4, 25, x.data(), mean.data(), variance.data(), gamma.data(),
-                                  beta.data(), nullptr, Activation::kMish, ref::Statistics::kBatch,
-                                  d.data(), dx.data(), nullptr, nullptr, nullptr);
+                                  beta.data(), Activation::kMish, ref::Statistics::kBatch, d.data(),
+                                  dx.data(), nullptr, nullptr, nullptr);
   test::expect_near(Values(dx.begin(), dx.end()), want, 2e-6);
 }
 

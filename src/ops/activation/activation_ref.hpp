@@ -174,7 +174,7 @@ T channel_denominator(Activation activation, const T* x, std::int64_t c, std::in
                       T largest) {
   T sum = T(kNormalizeChannelsEpsilon);
   for (std::int64_t k = 0; k < c; ++k) {
-    sum += channel_numerator(activation, x[k * stride], largest);
+    sum += ref::channel_numerator(activation, x[k * stride], largest);
   }
   return sum;
 }
@@ -187,10 +187,10 @@ void activate_channels(Activation activation, const T* x, T* y, std::int64_t n, 
     for (std::int64_t s = 0; s < spatial; ++s) {
       const T* px = x + b * c * spatial + s;
       T* py = y + b * c * spatial + s;
-      const T largest = px[argmax_channel(px, c, spatial) * spatial];
-      const T sum = channel_denominator(activation, px, c, spatial, largest);
+      const T largest = px[ref::argmax_channel(px, c, spatial) * spatial];
+      const T sum = ref::channel_denominator(activation, px, c, spatial, largest);
       for (std::int64_t k = 0; k < c; ++k) {
-        py[k * spatial] = channel_numerator(activation, px[k * spatial], largest) / sum;
+        py[k * spatial] = ref::channel_numerator(activation, px[k * spatial], largest) / sum;
       }
     }
   }
@@ -208,12 +208,12 @@ void activate_channels_backward(Activation activation, const T* x, const T* diff
     for (std::int64_t s = 0; s < spatial; ++s) {
       const std::int64_t base = b * c * spatial + s;
       const T* px = x + base;
-      const std::int64_t m = argmax_channel(px, c, spatial);
+      const std::int64_t m = ref::argmax_channel(px, c, spatial);
       const T largest = px[m * spatial];
-      const T sum = channel_denominator(activation, px, c, spatial, largest);
+      const T sum = ref::channel_denominator(activation, px, c, spatial, largest);
       T dot = T(0);
       for (std::int64_t k = 0; k < c; ++k) {
-        const T y = channel_numerator(activation, px[k * spatial], largest) / sum;
+        const T y = ref::channel_numerator(activation, px[k * spatial], largest) / sum;
         dot += y * diff_y[base + k * spatial];
       }
       for (std::int64_t k = 0; k < c; ++k) {
@@ -222,7 +222,7 @@ void activate_channels_backward(Activation activation, const T* x, const T* diff
         if (activation == Activation::kNormalizeChannels) {
           if (px[k * spatial] > T(0)) *out += d / sum;
         } else {
-          *out += channel_numerator(activation, px[k * spatial], largest) / sum * d;
+          *out += ref::channel_numerator(activation, px[k * spatial], largest) / sum * d;
         }
       }
       if (activation == Activation::kNormalizeChannelsSoftmaxMaxval) {
@@ -237,10 +237,10 @@ template <class T>
 void activation_forward(Activation activation, const T* x, T* y, std::int64_t n, std::int64_t c,
                         std::int64_t spatial) {
   if (mixes_channels(activation)) {
-    activate_channels(activation, x, y, n, c, spatial);
+    ref::activate_channels(activation, x, y, n, c, spatial);
     return;
   }
-  for (std::int64_t i = 0; i < n * c * spatial; ++i) y[i] = activate(activation, x[i]);
+  for (std::int64_t i = 0; i < n * c * spatial; ++i) y[i] = ref::activate(activation, x[i]);
 }
 
 /// Any activation on a whole tensor: diff_x += f'(x) diff_y, from the pre-activation x.
@@ -248,11 +248,12 @@ template <class T>
 void activation_backward(Activation activation, const T* x, const T* diff_y, T* diff_x,
                          std::int64_t n, std::int64_t c, std::int64_t spatial) {
   if (mixes_channels(activation)) {
-    activate_channels_backward(activation, x, diff_y, diff_x, n, c, spatial);
+    ref::activate_channels_backward(activation, x, diff_y, diff_x, n, c, spatial);
     return;
   }
   for (std::int64_t i = 0; i < n * c * spatial; ++i) {
-    diff_x[i] += activation_gradient(activation, x[i], activate(activation, x[i])) * diff_y[i];
+    diff_x[i] +=
+        ref::activation_gradient(activation, x[i], ref::activate(activation, x[i])) * diff_y[i];
   }
 }
 

@@ -47,7 +47,7 @@ void local_avg_pool_forward(const PoolGeometry& g, const T* src, T* dst) {
   for (std::int64_t plane = 0; plane < g.n * g.c; ++plane) {
     for (std::int64_t y = 0; y < g.oh; ++y) {
       for (std::int64_t x = 0; x < g.ow; ++x) {
-        const WindowSpan window = valid_window(g, y, x);
+        const WindowSpan window = ref::valid_window(g, y, x);
         T sum = T(0);
         for (std::int64_t sy = window.top; sy < window.bottom; ++sy) {
           for (std::int64_t sx = window.left; sx < window.right; ++sx) {
@@ -68,7 +68,7 @@ void local_avg_pool_backward(const PoolGeometry& g, const T* diff_dst, T* diff_s
   for (std::int64_t plane = 0; plane < g.n * g.c; ++plane) {
     for (std::int64_t y = 0; y < g.oh; ++y) {
       for (std::int64_t x = 0; x < g.ow; ++x) {
-        const WindowSpan window = valid_window(g, y, x);
+        const WindowSpan window = ref::valid_window(g, y, x);
         if (window.cells() == 0) continue;
         const T share = diff_dst[(plane * g.oh + y) * g.ow + x] / static_cast<T>(window.cells());
         for (std::int64_t sy = window.top; sy < window.bottom; ++sy) {

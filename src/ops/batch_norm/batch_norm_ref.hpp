@@ -54,29 +54,29 @@ void batch_norm_update_rolling(std::int64_t c, std::int64_t count, const T* mean
   }
 }
 
-/// Value before the activation: gamma (x - mean) / sqrt(variance + 1e-5) + beta (+ residual, may be
-/// null).
+/// Value before the activation: gamma (x - mean) / sqrt(variance + 1e-5) + beta.
 template <class T>
 void batch_norm_affine(std::int64_t n, std::int64_t c, std::int64_t spatial, const T* x,
-                       const T* mean, const T* variance, const T* gamma, const T* beta,
-                       const T* residual, T* pre) {
+                       const T* mean, const T* variance, const T* gamma, const T* beta, T* pre) {
   for (std::int64_t i = 0; i < n * c * spatial; ++i) {
     const std::int64_t k = i / spatial % c;
     const T inverse = T(1) / std::sqrt(variance[k] + T(kBatchNormEpsilon));
     pre[i] = gamma[k] * ((x[i] - mean[k]) * inverse) + beta[k];
-    if (residual != nullptr) pre[i] += residual[i];
   }
 }
 
-/// y = activation(affine(x) + residual). Training passes the batch statistics, inference the
-/// rolling ones.
+/// y = activation(affine(x)) (+ residual, may be null). Training passes the batch statistics,
+/// inference the rolling ones.
 template <class T>
 void batch_norm_forward(std::int64_t n, std::int64_t c, std::int64_t spatial, const T* x,
                         const T* mean, const T* variance, const T* gamma, const T* beta,
                         const T* residual, Activation activation, T* y) {
-  std::vector<T> pre(static_cast<std::size_t>(n * c * spatial));
-  batch_norm_affine(n, c, spatial, x, mean, variance, gamma, beta, residual, pre.data());
-  activation_forward(activation, pre.data(), y, n, c, spatial);
+  const std::int64_t total = n * c * spatial;
+  std::vector<T> pre(static_cast<std::size_t>(total));
+  ref::batch_norm_affine(n, c, spatial, x, mean, variance, gamma, beta, pre.data());
+  ref::activation_forward(activation, pre.data(), y, n, c, spatial);
+  if (residual == nullptr) return;
+  for (std::int64_t i = 0; i < total; ++i) y[i] += residual[i];
 }
 
 /// Where the statistics came from decides whether they depend on x.
@@ -92,16 +92,15 @@ enum class Statistics : std::uint8_t {
 template <class T>
 void batch_norm_backward(std::int64_t n, std::int64_t c, std::int64_t spatial, const T* x,
                          const T* mean, const T* variance, const T* gamma, const T* beta,
-                         const T* residual, Activation activation, Statistics statistics,
-                         const T* diff_y, T* diff_x, T* diff_gamma, T* diff_beta,
-                         T* diff_residual) {
+                         Activation activation, Statistics statistics, const T* diff_y, T* diff_x,
+                         T* diff_gamma, T* diff_beta, T* diff_residual) {
   const std::int64_t total = n * c * spatial;
   std::vector<T> pre(static_cast<std::size_t>(total));
   std::vector<T> d(static_cast<std::size_t>(total), T(0));
-  batch_norm_affine(n, c, spatial, x, mean, variance, gamma, beta, residual, pre.data());
-  activation_backward(activation, pre.data(), diff_y, d.data(), n, c, spatial);
+  ref::batch_norm_affine(n, c, spatial, x, mean, variance, gamma, beta, pre.data());
+  ref::activation_backward(activation, pre.data(), diff_y, d.data(), n, c, spatial);
   if (diff_residual != nullptr) {
-    for (std::int64_t i = 0; i < total; ++i) diff_residual[i] += d[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < total; ++i) diff_residual[i] += diff_y[i];
   }
   const double count = static_cast<double>(n * spatial);
   for (std::int64_t k = 0; k < c; ++k) {

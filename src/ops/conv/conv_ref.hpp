@@ -55,7 +55,7 @@ void conv_forward(const ConvGeometry& g, const T* src, const T* weights, const T
 /// diff_src += transposed convolution of diff_dst.
 template <class T>
 void conv_backward_data(const ConvGeometry& g, const T* diff_dst, const T* weights, T* diff_src) {
-  for_each_product(g, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
+  ref::for_each_product(g, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
     diff_src[s] += diff_dst[d] * weights[w];
   });
 }
@@ -65,7 +65,7 @@ void conv_backward_data(const ConvGeometry& g, const T* diff_dst, const T* weigh
 template <class T>
 void conv_backward_weights(const ConvGeometry& g, const T* src, const T* diff_dst, T* diff_weights,
                            T* diff_bias) {
-  for_each_product(g, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
+  ref::for_each_product(g, [&](std::int64_t s, std::int64_t w, std::int64_t d) {
     diff_weights[w] += diff_dst[d] * src[s];
   });
   if (diff_bias == nullptr) return;
