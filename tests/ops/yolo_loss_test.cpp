@@ -4,26 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "core/rng.hpp"
 #include "ops/yolo_golden.hpp"
 #include "ops/yolo_loss/exp_approx.hpp"
+#include "ops/yolo_small.hpp"
 
 namespace lantern::ops {
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(LANTERN_TEST_DATA) / "golden";
-
-template <typename T>
-YoloImageStats delta_of(const YoloParams& p, const std::vector<T>& activated,
-                        const std::vector<float>& truth, std::vector<T>& delta) {
-  delta.assign(activated.size(), std::numeric_limits<T>::quiet_NaN());  // must be overwritten
-  std::vector<std::byte> scratch(static_cast<std::size_t>(yolo_scratch_bytes<T>(p)) + 1);
-  return yolo_delta(p, activated.data(), truth.data(), delta.data(),
-                    std::span(scratch).subspan(1));  // misaligned on purpose
-}
 
 // ---- golden cases -------------------------------------------------------------------------------
 
@@ -101,200 +92,6 @@ TEST(BoxIou, ValuesAndGradientsMatchTheTable) {
     ++rows;
   }
   EXPECT_EQ(rows, 240);
-}
-
-// ---- finite differences in double
-// -----------------------------------------------------------------
-
-double central_difference(const std::function<double(double)>& f, double at, double step = 1e-6) {
-  return (f(at + step) - f(at - step)) / (2 * step);
-}
-
-Box<double> random_box(Rng& rng) {
-  return {rng.uniform(0.3F, 0.7F), rng.uniform(0.3F, 0.7F), rng.uniform(0.05F, 0.6F),
-          rng.uniform(0.05F, 0.6F)};
-}
-
-// Two edges so close that the step of the differences crosses them.
-bool near_a_kink(const Box<double>& a, const Box<double>& b) {
-  for (const double sa : {-0.5, 0.5}) {
-    for (const double sb : {-0.5, 0.5}) {
-      if (std::abs(a.x + sa * a.w - b.x - sb * b.w) < 1e-5) return true;
-      if (std::abs(a.y + sa * a.h - b.y - sb * b.h) < 1e-5) return true;
-    }
-  }
-  return false;
-}
-
-constexpr IouKind kIouLosses[] = {IouKind::kIou, IouKind::kGiou, IouKind::kDiou, IouKind::kCiou};
-
-TEST(BoxIou, ExactGradientIsTheDerivativeOfTheObjective) {
-  Rng rng(7, "boxes");
-  for (int n = 0; n < 500; ++n) {
-    const Box<double> p = random_box(rng), t = random_box(rng);
-    if (near_a_kink(p, t)) continue;
-    for (const IouKind kind : kIouLosses) {
-      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + " pair " + std::to_string(n));
-      const BoxVector<double> g = exact_iou_gradient(kind, p, t);
-      const auto numeric = [&](double Box<double>::*side) {
-        return central_difference(
-            [&](double v) {
-              Box<double> moved = p;
-              moved.*side = v;
-              return iou_objective(kind, moved, t);
-            },
-            p.*side);
-      };
-      EXPECT_NEAR(g.x, numeric(&Box<double>::x), 1e-6);
-      EXPECT_NEAR(g.y, numeric(&Box<double>::y), 1e-6);
-      EXPECT_NEAR(g.w, numeric(&Box<double>::w), 1e-6);
-      EXPECT_NEAR(g.h, numeric(&Box<double>::h), 1e-6);
-    }
-  }
-}
-
-/// One anchor of three, a 3 x 2 grid, two classes; one truth of class 1 in cell (1, 0).
-struct Small {
-  YoloParams p;
-  std::vector<float> truth;
-  std::vector<double> raw;
-  std::int64_t cell = 1;
-  std::int64_t cells = 6;
-
-  Small() {
-    p.classes = 2;
-    p.anchors = {10, 14, 30, 20, 60, 50};
-    p.mask = {1};
-    p.max_truths = 3;
-    p.ignore_thresh = 1;
-    p.net_w = 96;
-    p.net_h = 64;
-    p.grid_w = 3;
-    p.grid_h = 2;
-    truth.assign(18, 0.0F);
-    set_truth(0, {0.55F, 0.3F, 0.35F, 0.3F}, 1);
-    Rng rng(3, "raw");
-    for (std::int64_t i = 0; i < yolo_image_size(p); ++i) raw.push_back(0.7F * rng.normal());
-  }
-  void set_truth(int row, std::array<float, 4> box, float class_id) {
-    const auto at = static_cast<std::size_t>(row) * 6;
-    std::copy(box.begin(), box.end(), truth.begin() + static_cast<std::ptrdiff_t>(at));
-    truth[at + 4] = class_id;
-  }
-  std::vector<double> activated() const {
-    std::vector<double> out(raw.size());
-    yolo_activate(p, raw.data(), out.data());
-    return out;
-  }
-  std::size_t at(int entry) const { return static_cast<std::size_t>(entry * cells + cell); }
-  Box<double> box() const {
-    const std::vector<double> o = activated();
-    const double aw = p.anchors[2] / static_cast<double>(p.net_w);
-    const double ah = p.anchors[3] / static_cast<double>(p.net_h);
-    const double tw = o[at(2)], th = o[at(3)];
-    return {(1 + o[at(0)]) / 3, (0 + o[at(1)]) / 2,
-            p.new_coords ? 4 * tw * tw * aw : std::exp(tw) * aw,
-            p.new_coords ? 4 * th * th * ah : std::exp(th) * ah};
-  }
-  Box<double> target() const { return {truth[0], truth[1], truth[2], truth[3]}; }
-};
-
-TEST(YoloDelta, ExactIouGradientGoesThroughTheWholeChain) {
-  for (const IouKind kind : kIouLosses) {
-    for (const bool new_coords : {false, true}) {
-      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) +
-                   (new_coords ? " new_coords" : ""));
-      Small net;
-      net.p.iou_loss = kind;
-      net.p.new_coords = new_coords;
-      net.p.exact_iou_gradient = true;
-      net.p.scale_x_y = 1.3F;
-      net.p.iou_normalizer = 0.5F;
-      net.p.counters_per_class = {40, 10};             // multiplier 4 for class 1
-      net.set_truth(0, {0.4F, 0.12F, 0.3F, 0.3F}, 1);  // sticks out of the prediction on one side
-      if (new_coords) {
-        for (double& v : net.raw) v = 1 / (1 + std::exp(-v));
-      }
-      std::vector<double> delta;
-      const YoloImageStats stats = delta_of(net.p, net.activated(), net.truth, delta);
-      ASSERT_EQ(stats.count, 1);
-      for (int entry = 0; entry < 4; ++entry) {
-        const std::size_t at = net.at(entry);
-        const double numeric = central_difference(
-            [&](double v) {
-              Small moved = net;
-              moved.raw[at] = v;
-              return 4 * 0.5 * iou_objective(kind, moved.box(), net.target());
-            },
-            net.raw[at]);
-        EXPECT_NE(delta[at], 0);
-        EXPECT_NEAR(delta[at], numeric, 1e-6) << "entry " << entry;
-      }
-    }
-  }
-}
-
-double cross_entropy(double logit, double target) {
-  return std::log1p(std::exp(logit)) - target * logit;
-}
-
-TEST(YoloDelta, ObjectnessAndClassesAreTheGradientOfBinaryCrossEntropy) {
-  Small net;
-  net.p.label_smooth_eps = 0.1F;
-  std::vector<double> delta;
-  delta_of(net.p, net.activated(), net.truth, delta);
-  for (std::int64_t cell = 0; cell < net.cells; ++cell) {
-    for (int entry = 4; entry < 7; ++entry) {
-      const auto at = static_cast<std::size_t>(entry * net.cells + cell);
-      if (entry > 4 && cell != net.cell) {
-        EXPECT_EQ(delta[at], 0);
-        continue;
-      }
-      double target = cell == net.cell ? 1 : 0;
-      if (entry == 5) target = 0.05;
-      if (entry == 6) target = 0.95;
-      const double numeric =
-          central_difference([&](double t) { return cross_entropy(t, target); }, net.raw[at]);
-      EXPECT_NEAR(delta[at], -numeric, 1e-8) << "entry " << entry << " cell " << cell;
-    }
-  }
-}
-
-TEST(YoloDelta, NewCoordsObjectnessAndClassesAreTheGradientOfTheSquaredError) {
-  Small net;
-  net.p.new_coords = true;
-  const std::vector<double> logits = net.raw;  // of the logistic convolution below
-  const auto logistic = [](double t) { return 1 / (1 + std::exp(-t)); };
-  for (double& v : net.raw) v = logistic(v);
-  std::vector<double> delta;
-  delta_of(net.p, net.activated(), net.truth, delta);
-  const double targets[] = {1, 0, 1};
-  for (int entry = 4; entry < 7; ++entry) {
-    const std::size_t at = net.at(entry);
-    const double y = net.raw[at];
-    const double numeric = central_difference(
-        [&](double t) { return 0.5 * std::pow(targets[entry - 4] - logistic(t), 2); }, logits[at]);
-    EXPECT_NEAR(delta[at] * y * (1 - y), -numeric, 1e-8);
-  }
-}
-
-TEST(YoloDelta, MseSizesAreSquaredErrorAndCentresCrossEntropy) {
-  Small net;
-  net.p.iou_normalizer = 0.6F;
-  std::vector<double> delta;
-  delta_of(net.p, net.activated(), net.truth, delta);
-  const Box<double> t = net.target();
-  const double scale = (2 - t.w * t.h) * static_cast<double>(net.p.iou_normalizer);
-  const double sizes[] = {std::log(t.w * 96 / 30), std::log(t.h * 64 / 20)};
-  const double centres[] = {t.x * 3 - 1, t.y * 2};
-  for (int i = 0; i < 2; ++i) {
-    const double numeric_size = central_difference(
-        [&](double v) { return 0.5 * scale * std::pow(sizes[i] - v, 2); }, net.raw[net.at(2 + i)]);
-    EXPECT_NEAR(delta[net.at(2 + i)], -numeric_size, 1e-8);
-    const double numeric_centre = central_difference(
-        [&](double v) { return scale * cross_entropy(v, centres[i]); }, net.raw[net.at(i)]);
-    EXPECT_NEAR(delta[net.at(i)], -numeric_centre, 1e-8);
-  }
 }
 
 // ---- single rules -----------------------------------------------------------------------------
