@@ -108,6 +108,16 @@ TEST(DrawDetections, TextGrowsWithThePicture) {
   EXPECT_GT(ink(3200, 2400), 8 * ink(640, 480));
 }
 
+TEST(DrawDetections, LabelLeavesHalfOfALowPictureFree) {
+  Canvas canvas(640, 20);
+  const std::vector<LabelledBox> boxes{{.x = 0.5F, .y = 0.5F, .w = 1, .h = 1, .label = "dog"}};
+  draw_detections(canvas.view(), boxes, 3);
+  int rows = 0;  // of the label, left of its text, inside the outline
+  for (std::int64_t y = 0; y < 20; ++y) rows += canvas.changed(1, y) ? 1 : 0;
+  EXPECT_GE(rows, 8);
+  EXPECT_LE(rows, 12);  // half of it and the outline
+}
+
 TEST(DrawDetections, LabelOfABoxAtTheBorderStaysWhole) {
   // The number of text pixels does not depend on where the box is: nothing was cut.
   std::vector<std::int64_t> ink;
