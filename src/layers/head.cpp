@@ -1,0 +1,54 @@
+#include "layers/head.hpp"
+
+namespace lantern::layers {
+
+void finish_anchors(std::vector<float>& anchors, int num, cfg::SectionReader& reader) {
+  const auto needed = 2 * static_cast<std::size_t>(num);
+  if (anchors.size() != needed) {
+    const char* fate = anchors.size() > needed ? "the rest is ignored" : "missing ones are 0.5";
+    reader.diagnostics().warning(reader.where("anchors"),
+                                 "[{}] anchors has {} values, num={} makes {}; {}",
+                                 reader.section().name, anchors.size(), num, needed, fate);
+  }
+  anchors.resize(needed, 0.5F);
+}
+
+void finish_head(HeadSpec& spec, cfg::SectionReader& reader) {
+  Diagnostics& diagnostics = reader.diagnostics();
+  const std::string& section = reader.section().name;
+  // Some published files (cspx-p7-mish) have more anchors than num says and use them in mask.
+  const int largest = spec.mask.empty() ? 0 : *std::ranges::max_element(spec.mask);
+  if (largest >= spec.num && static_cast<std::size_t>(largest) < spec.anchors.size() / 2) {
+    diagnostics.warning(reader.where("num"),
+                        "[{}] num={}, but mask uses anchor {}, which anchors has; num={} is used",
+                        section, spec.num, largest, largest + 1);
+    spec.num = largest + 1;
+  }
+  finish_anchors(spec.anchors, spec.num, reader);
+  for (const int index : spec.mask) {
+    if (index >= 0 && index < spec.num) continue;
+    diagnostics.error(reader.where("mask"), "[{}] mask has {}, want 0..{} with num={}", section,
+                      index, spec.num - 1, spec.num);
+    break;
+  }
+  if (spec.mask.empty()) {
+    spec.mask.resize(static_cast<std::size_t>(spec.num));
+    std::iota(spec.mask.begin(), spec.mask.end(), 0);
+  }
+  const auto counters = spec.counters_per_class.size();
+  if (counters != 0 && counters != static_cast<std::size_t>(spec.classes)) {
+    diagnostics.error(reader.where("counters_per_class"),
+                      "[{}] counters_per_class has {} values, classes is {}; they "
+                      "must be equal",
+                      section, counters, spec.classes);
+  }
+}
+
+void shape_head(ShapeContext& context, Layer& layer, const HeadSpec& spec, int box_entries) {
+  const auto anchors = static_cast<std::int64_t>(spec.mask.size());
+  const std::string formula = fmt::format("({}+{}+1)*{}", spec.classes, box_entries, anchors);
+  if (check_head_channels(context, layer, (spec.classes + box_entries + 1) * anchors, formula))
+    layer.out = layer.in;
+}
+
+}  // namespace lantern::layers

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+#include "cfg/key.hpp"
+#include "layers/network.hpp"
+
+namespace lantern::layers {
+
+extern const std::span<const cfg::Key<NetSpec>> kNetKeys;
+
+/// Reads [net], applies the overrides and checks what [net] alone can tell.
+NetSpec read_net(cfg::SectionReader& reader, const Overrides& overrides);
+
+}  // namespace lantern::layers
