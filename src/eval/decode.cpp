@@ -64,6 +64,17 @@ class Decoder {
       throw_invalid(
           fmt::format("output has {} values, want {}", output.size(), head.output_size()));
     }
+    for (std::size_t c = 0; c < head.tree_parents.size(); ++c) {
+      if (head.tree_parents[c] >= static_cast<int>(c)) {
+        throw_invalid(
+            fmt::format("tree node {} stands before its parent {}", c, head.tree_parents[c]));
+      }
+    }
+    if (!head.tree_parents.empty() &&
+        head.tree_parents.size() != static_cast<std::size_t>(head.classes)) {
+      throw_invalid(fmt::format("the tree has {} nodes, the head {} classes",
+                                head.tree_parents.size(), head.classes));
+    }
     if (options.net_w <= 0 || options.net_h <= 0) {
       throw_invalid(fmt::format("network input is {} x {}", options.net_w, options.net_h));
     }
@@ -160,8 +171,26 @@ class Decoder {
                   exponential_side(v[3], anchor_h, head_.grid_h)};
     const std::size_t before = list_.size();
     add(box, v[4], 1, row, column, k, v, 5);
+    if (list_.size() == before) return;
     // Darknet: a [region] detection reports objectness 1 (golden case region_reorg).
-    if (list_.size() > before) list_[before].objectness = 1;
+    list_[before].objectness = 1;
+    if (!head_.tree_parents.empty()) set_tree_class(v, list_.probabilities(before));
+  }
+
+  /// Darknet: 0.5 is fixed (`-hier` has no effect) and the objectness is no factor.
+  void set_tree_class(const Values& values, std::span<float> probabilities) const {
+    std::vector<float> absolute(probabilities.size());
+    std::size_t best = probabilities.size();
+    for (std::size_t c = 0; c < probabilities.size(); ++c) {
+      const int parent = head_.tree_parents[c];
+      absolute[c] = values[5 + static_cast<std::int64_t>(c)];
+      if (parent >= 0) absolute[c] *= absolute[static_cast<std::size_t>(parent)];
+      if (absolute[c] > 0.5F) best = c;
+    }
+    std::ranges::fill(probabilities, 0.0F);
+    if (best < probabilities.size() && std::isfinite(absolute[best])) {
+      probabilities[best] = absolute[best];
+    }
   }
 
   void decode_detection(int row, int column, int k) {

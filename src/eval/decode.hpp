@@ -26,6 +26,10 @@ struct YoloHead {
   int boxes_per_cell = 0;        ///< detection: `num`
   bool sqrt_size = false;        ///< detection: `sqrt`
 
+  /// region with `tree=`: parent of every class, -1 for a root; a parent stands before its
+  /// children.
+  std::vector<int> tree_parents{};
+
   int boxes() const;
   /// Floats one image of this head's output must have.
   std::int64_t output_size() const;

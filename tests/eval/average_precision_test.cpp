@@ -1,7 +1,9 @@
 #include "eval/average_precision.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
@@ -75,6 +77,57 @@ TEST(AveragePrecision, MatchesTheReferenceInEverySetting) {
     EXPECT_NEAR(result.recall, want["recall"].get<double>(), 1e-6);
     EXPECT_NEAR(result.f1, want["f1"].get<double>(), 1e-6);
   }
+}
+
+/// Rows that another program's `detector valid` gave for 49 photographs, and the figures computed
+/// from them elsewhere.
+TEST(AveragePrecision, MatchesPublishedFiguresOnPhotographs) {
+  const std::filesystem::path shared = std::filesystem::path(LANTERN_SOURCE_DIR) / "../shared";
+  const auto expected = shared / "weights/expected";
+  if (!std::filesystem::exists(expected / "coco-cc-valid-map.json")) {
+    GTEST_SKIP() << "no shared data here";
+  }
+  const auto parse = [](const std::filesystem::path& path) {
+    return nlohmann::json::parse(read_file(path));
+  };
+  const auto annotations = parse(shared / "data/coco-cc/annotations/instances_val2017_cc.json");
+  std::map<int, int> class_of;  // category number -> class
+  for (const auto& category : annotations["categories"]) class_of[category["id"]] = 0;
+  int next = 0;
+  for (auto& [category, class_id] : class_of) class_id = next++;
+  ASSERT_EQ(next, 80);
+  std::map<int, DetectionList> lists;
+  std::map<int, std::pair<float, float>> sizes;
+  for (const auto& image : annotations["images"]) {
+    sizes[image["id"]] = {image["width"], image["height"]};
+    lists.emplace(image["id"], DetectionList(80));
+  }
+  for (const auto& row : parse(expected / "coco-cc-valid-yolo-fastest-1.1-darknet2018.json")) {
+    const std::vector<float> b = row["bbox"];
+    const auto [width, height] = sizes.at(row["image_id"]);
+    DetectionList& list = lists.at(row["image_id"]);
+    const std::size_t i = list.add({.box = {(b[0] + b[2] / 2) / width, (b[1] + b[3] / 2) / height,
+                                            b[2] / width, b[3] / height},
+                                    .objectness = 1});
+    const auto class_id = static_cast<std::size_t>(class_of.at(row["category_id"]));
+    list.probabilities(i)[class_id] = row["score"];
+  }
+  AveragePrecision metric(80);
+  for (const auto& [id, list] : lists) {
+    const auto label = shared / "data/coco-cc/labels/val2017" / fmt::format("{:012}.txt", id);
+    metric.add_image(list, read_labels(label));
+  }
+  const auto want =
+      parse(expected / "coco-cc-valid-map.json")["yolo-fastest-1.1"]["darknet-2018-letterbox"];
+  const MapResult result = metric.result();
+  EXPECT_EQ(result.truths, want["ground_truth_boxes"]);
+  EXPECT_EQ(80 - result.classes_without_truth, want["present_classes"]);
+  EXPECT_NEAR(result.map_with_truths, want["mAP50_over_present_classes"].get<double>(), 1e-4);
+  EXPECT_EQ(result.tp, want["tp_at_0_25"]);
+  EXPECT_EQ(result.fp, want["fp_at_0_25"]);
+  EXPECT_NEAR(result.average_iou * static_cast<double>(result.tp + result.fp) /
+                  static_cast<double>(result.tp),
+              want["mean_iou_of_tp"].get<double>(), 1e-4);
 }
 
 DetectionList one_class(const std::vector<std::pair<float, Box>>& boxes) {

@@ -151,6 +151,25 @@ TEST(Decode, GaussianUsesTheMeanSigmaAndTheCorner) {
   EXPECT_FLOAT_EQ(list[2].box.y, 0.15F);
 }
 
+TEST(Decode, ATreeGivesTheDeepestClassAboveOneHalf) {
+  YoloHead head{.kind = YoloHead::Kind::kRegion,
+                .classes = 4,
+                .anchors = {{1, 1}},
+                .grid_w = 1,
+                .grid_h = 1,
+                .tree_parents = {-1, -1, 0, 0}};
+  //                              x  y  w  h  obj   root  root  child child
+  const std::vector<float> output{0, 0, 0, 0, 0.3F, 0.9F, 0.1F, 0.7F, 0.3F};
+  DetectionList list(4);
+  decode(head, output, {.net_w = 32, .net_h = 32}, list);
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_EQ(list.best_class(0), 2);
+  EXPECT_FLOAT_EQ(list.probabilities(0)[2], 0.63F);
+  EXPECT_EQ(list.probabilities(0)[0], 0);
+  head.tree_parents = {-1, 2, 0, 0};
+  EXPECT_THROW(decode(head, output, {.net_w = 32, .net_h = 32}, list), Error);
+}
+
 TEST(Decode, DetectionListsEveryBox) {
   const YoloHead head{.kind = YoloHead::Kind::kDetection,
                       .classes = 2,
