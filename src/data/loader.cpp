@@ -1,0 +1,281 @@
+#include "data/loader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/rng.hpp"
+#include "data/pipeline.hpp"
+
+namespace lantern::data {
+
+Dataset make_dataset(const ImageList& list, LabelSet labels) {
+  LANTERN_ASSERT(labels.labels.size() == list.images.size(), "labels are those of the list");
+  return {.images = list.images,
+          .labels = std::move(labels.labels),
+          .label_files = std::move(labels.paths)};
+}
+
+SampleOrder::SampleOrder(std::uint64_t seed, std::int64_t images, Sampling sampling)
+    : seed_(seed), images_(images), sampling_(sampling) {
+  LANTERN_ASSERT(images > 0, "there is an image to draw");
+}
+
+std::int64_t SampleOrder::index(std::int64_t position) {
+  if (sampling_ == Sampling::kReplacement) {
+    return Rng(seed_, "data.sample", static_cast<std::uint64_t>(position))
+        .uniform_int(0, images_ - 1);
+  }
+  const std::int64_t number = position / images_;
+  Epoch& epoch = epochs_[number % 2];
+  if (epoch.number != number) {
+    // Fisher-Yates, one stream of draws for each epoch.
+    Rng rng(seed_, "data.epoch", static_cast<std::uint64_t>(number));
+    epoch.order.resize(static_cast<std::size_t>(images_));
+    std::iota(epoch.order.begin(), epoch.order.end(), 0U);
+    for (std::int64_t i = images_ - 1; i > 0; --i) {
+      std::swap(epoch.order[static_cast<std::size_t>(i)],
+                epoch.order[static_cast<std::size_t>(rng.uniform_int(0, i))]);
+    }
+    epoch.number = number;
+  }
+  return epoch.order[static_cast<std::size_t>(position % images_)];
+}
+
+namespace {
+
+/// Images that cannot be used: counted once each, up to a limit.
+class BadImages {
+ public:
+  BadImages(std::int64_t images, double limit) : images_(images), limit_(limit) {}
+
+  bool contains(std::int64_t index) const {
+    const std::lock_guard lock(mutex_);
+    return bad_.contains(index);
+  }
+
+  /// Names the file at the first call for it; throws when that was one too many.
+  void add(std::int64_t index, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (!bad_.insert(index).second) return;
+    if (named_.size() < 5) named_.emplace_back(error.what());
+    log::warning("{}; another image takes its place", error.what());
+    const auto count = static_cast<std::int64_t>(bad_.size());
+    std::string names;
+    for (const std::string& name : named_) names += "\n  " + name;
+    if (count == images_) {
+      throw Error(ErrorCode::kInvalidData, "", "none of the {} images can be used:{}", images_,
+                  names);
+    }
+    if (static_cast<double>(count) > limit_ * static_cast<double>(images_)) {
+      throw Error(
+          ErrorCode::kInvalidData, "",
+          "{} of {} images cannot be used, more than bad_data_limit={:g} allows ({} are left):{}",
+          count, images_, limit_, images_ - count, names);
+    }
+  }
+
+  std::int64_t count() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::int64_t>(bad_.size());
+  }
+
+ private:
+  std::int64_t images_;
+  double limit_;
+  mutable std::mutex mutex_;
+  std::unordered_set<std::int64_t> bad_;
+  std::vector<std::string> named_;
+};
+
+constexpr int kMaxSources = 4;
+
+}  // namespace
+
+struct DetectorLoader::State {
+  explicit State(LoaderSpec given)
+      : spec(std::move(given)),
+        order(spec.seed, static_cast<std::int64_t>(spec.dataset->images.size()), spec.sampling),
+        bad(static_cast<std::int64_t>(spec.dataset->images.size()), spec.bad_data_limit),
+        reading(spec.first_iteration) {
+    spec.decode.channels = spec.augment.channels;
+    spec.queue = std::max(spec.queue, 1);
+    spec.threads = std::max(spec.threads, 1);
+    const auto max_w = static_cast<std::size_t>(std::max(spec.max_w, spec.augment.net_w));
+    const auto max_h = static_cast<std::size_t>(std::max(spec.max_h, spec.augment.net_h));
+    const auto images =
+        static_cast<std::size_t>(std::max(spec.max_images, spec.images_per_iteration));
+    for (int i = 0; i < spec.queue; ++i) {
+      Place& place = places.emplace_back();
+      place.pixels.resize(images * max_w * max_h * static_cast<std::size_t>(spec.augment.channels));
+      place.truth.resize(images * truth_row());
+      place.batch.indices.reserve(images);
+      place.batch.paths.reserve(images);
+    }
+    threads.resize(static_cast<std::size_t>(spec.threads));
+  }
+
+  struct Place {
+    std::vector<float> pixels, truth;
+    Batch batch;
+  };
+  struct Thread {
+    AugmentScratch scratch;
+    std::vector<std::byte> file;
+    Image images[kMaxSources];
+  };
+
+  std::size_t truth_row() const { return 6 * static_cast<std::size_t>(spec.augment.max_boxes); }
+  Place& place(std::int64_t iteration) {
+    return places[static_cast<std::size_t>(iteration % spec.queue)];
+  }
+
+  /// Step of the pipeline: one iteration. Called in order.
+  std::int64_t open(std::int64_t iteration) {
+    if (spec.last_iteration >= 0 && iteration >= spec.last_iteration) return -1;
+    IterationShape shape{.net_w = spec.augment.net_w,
+                         .net_h = spec.augment.net_h,
+                         .images = spec.images_per_iteration,
+                         .first_image = iteration * spec.images_per_iteration};
+    if (spec.shape) shape = spec.shape(iteration);
+    Place& to = place(iteration);
+    const auto count = static_cast<std::size_t>(shape.images);
+    const std::size_t elements = count * static_cast<std::size_t>(shape.net_w) *
+                                 static_cast<std::size_t>(shape.net_h) *
+                                 static_cast<std::size_t>(spec.augment.channels);
+    LANTERN_ASSERT(elements <= to.pixels.size() && count * truth_row() <= to.truth.size(),
+                   "an iteration stays below the largest shape announced");
+    Batch& batch = to.batch;
+    batch.iteration = iteration;
+    batch.net_w = shape.net_w;
+    batch.net_h = shape.net_h;
+    batch.channels = spec.augment.channels;
+    batch.count = shape.images;
+    batch.images = std::span(to.pixels).first(elements);
+    batch.truth = std::span(to.truth).first(count * truth_row());
+    batch.indices.clear();
+    for (std::int64_t i = 0; i < shape.images; ++i)
+      batch.indices.push_back(order.index(shape.first_image + i));
+    batch.paths.assign(count, {});
+    return shape.images;
+  }
+
+  /// Loads the image at `index`, or another one instead: deterministic in (seed, iteration, slot,
+  /// source).
+  std::int64_t load(std::int64_t index, const SampleKey& key, int source, Thread& thread) {
+    Rng rng(spec.seed, "data.replacement", static_cast<std::uint64_t>(key.iteration),
+            key.slot * 8U + static_cast<std::uint32_t>(source));
+    const auto images = static_cast<std::int64_t>(spec.dataset->images.size());
+    for (;; index = rng.uniform_int(0, images - 1)) {
+      if (bad.contains(index)) continue;
+      try {
+        load_image(spec.dataset->images[static_cast<std::size_t>(index)], spec.decode, thread.file,
+                   thread.images[source]);
+        return index;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kInvalidData) throw;
+        bad.add(index, error);
+      }
+    }
+  }
+
+  void run(std::int64_t iteration, std::int64_t task, int thread_number) {
+    Batch& batch = place(iteration).batch;
+    Thread& thread = threads[static_cast<std::size_t>(thread_number)];
+    const Dataset& dataset = *spec.dataset;
+    AugmentSpec augment = spec.augment;
+    augment.net_w = batch.net_w;
+    augment.net_h = batch.net_h;
+    const SampleKey key{
+        .seed = spec.seed, .iteration = iteration, .slot = static_cast<std::uint32_t>(task)};
+    const SamplePlan plan = plan_sample(augment, key);
+    SampleSource sources[kMaxSources];
+    const auto slot = static_cast<std::size_t>(task);
+    for (int s = 0; s < plan.sources; ++s) {
+      std::int64_t index = batch.indices[slot];
+      if (s > 0) {
+        index = Rng(spec.seed, "data.partner", static_cast<std::uint64_t>(iteration),
+                    key.slot * 8U + static_cast<std::uint32_t>(s))
+                    .uniform_int(0, static_cast<std::int64_t>(dataset.images.size()) - 1);
+      }
+      index = load(index, key, s, thread);
+      const auto i = static_cast<std::size_t>(index);
+      sources[s] = {&thread.images[s], dataset.labels[i], dataset.label_files[i]};
+      if (s == 0) {
+        batch.indices[slot] = index;
+        batch.paths[slot] = dataset.images[i];
+      }
+    }
+    const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
+    const SampleReport report = prepare_training_sample(
+        augment, key, plan,
+        std::span<const SampleSource>(sources, static_cast<std::size_t>(plan.sources)),
+        thread.scratch, batch.images.subspan(slot * elements, elements),
+        batch.truth.subspan(slot * truth_row(), truth_row()));
+    ++made;
+    if (report.truncated > 0 && truncated++ == 0) {
+      log::warning("{}: {} boxes do not fit into max={} and are left out (said once)",
+                   batch.paths[slot], report.truncated, augment.max_boxes);
+    }
+  }
+
+  LoaderSpec spec;
+  SampleOrder order;
+  BadImages bad;
+  std::vector<Place> places;
+  std::vector<Thread> threads;
+  std::int64_t reading;  ///< iteration that next() gives
+  bool is_held = false;
+  std::atomic<std::int64_t> made{0}, truncated{0};
+  std::unique_ptr<BatchPipeline> pipeline;  ///< last member: its threads end before what they use
+};
+
+DetectorLoader::DetectorLoader(LoaderSpec spec) {
+  LANTERN_ASSERT(spec.dataset != nullptr, "there is a data set");
+  if (spec.dataset->images.empty())
+    throw Error(ErrorCode::kInvalidData, "", "the training list has no images");
+  state_ = std::make_unique<State>(std::move(spec));
+  State* state = state_.get();
+  state->pipeline = std::make_unique<BatchPipeline>(
+      state->spec.threads, state->spec.queue, state->spec.first_iteration,
+      BatchPipeline::Work{.open = [state](std::int64_t step) { return state->open(step); },
+                          .run = [state](std::int64_t step, std::int64_t task,
+                                         int thread) { state->run(step, task, thread); }});
+}
+
+DetectorLoader::~DetectorLoader() = default;
+
+const Batch& DetectorLoader::next() {
+  release();
+  const bool there = state_->pipeline->wait(state_->reading);
+  LANTERN_ASSERT(there, "no iteration is asked for beyond the last one");
+  state_->is_held = true;
+  return state_->place(state_->reading).batch;
+}
+
+void DetectorLoader::release() {
+  if (!state_->is_held) return;
+  state_->is_held = false;
+  state_->pipeline->release(state_->reading++);
+}
+
+LoaderStats DetectorLoader::stats() const {
+  return {.seconds_waited = state_->pipeline->seconds_waited(),
+          .images = state_->made,
+          .bad_images = state_->bad.count(),
+          .truncated_images = state_->truncated};
+}
+
+std::int64_t DetectorLoader::bytes() const {
+  std::size_t elements = 0;
+  for (const State::Place& place : state_->places)
+    elements += place.pixels.size() + place.truth.size();
+  return static_cast<std::int64_t>(elements * sizeof(float));
+}
+
+}  // namespace lantern::data
