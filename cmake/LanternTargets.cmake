@@ -2,7 +2,7 @@ include(GNUInstallDirs)
 
 # Compile options shared by every target of the project; never exported.
 add_library(lantern_options INTERFACE)
-target_compile_options(lantern_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-psabi)
+target_compile_options(lantern_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-psabi -Wno-missing-field-initializers -Wno-restrict)
 if(LANTERN_WERROR)
   target_compile_options(lantern_options INTERFACE -Werror)
 endif()

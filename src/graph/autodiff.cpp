@@ -1,0 +1,99 @@
+#include "graph/autodiff.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lantern::graph {
+
+GradientBuilder::GradientBuilder(Graph& graph, std::function<bool(TensorId)> is_trainable)
+    : graph_(graph), forward_ops_(graph.ops().size()), needed_(graph.tensors().size(), false) {
+  for (std::size_t i = 0; i < graph.tensors().size(); ++i) {
+    const auto id = static_cast<TensorId>(i);
+    const Role role = graph.tensor(id).role;
+    needed_[i] = (role == Role::kParameter || role == Role::kInput) && is_trainable(id);
+  }
+  for (std::size_t i = 0; i < forward_ops_; ++i) {
+    const Op& op = graph_.ops()[i];
+    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable) continue;
+    const bool any = std::ranges::any_of(op.inputs, [&](TensorId id) { return needed_[index(id)]; });
+    if (!any) continue;
+    for (const TensorId output : op.outputs) needed_[index(output)] = true;
+  }
+}
+
+std::optional<TensorId> GradientBuilder::gradient(TensorId tensor) const {
+  const auto found = gradients_.find(static_cast<std::uint32_t>(tensor));
+  if (found == gradients_.end()) return std::nullopt;
+  return found->second;
+}
+
+GradientTarget GradientBuilder::target(TensorId tensor) {
+  if (const std::optional<TensorId> existing = gradient(tensor)) return {*existing, true};
+  const Tensor& forward = graph_.tensor(tensor);
+  const bool parameter = forward.role == Role::kParameter;
+  const TensorId made = graph_.add_tensor("d_" + forward.name, forward.type,
+                                          parameter ? Role::kParameterGradient : Role::kGradient);
+  needed_.resize(graph_.tensors().size(), false);
+  gradients_.emplace(static_cast<std::uint32_t>(tensor), made);
+  return {made, parameter};
+}
+
+void GradientBuilder::share_gradient(TensorId tensor, TensorId other, bool borrowed) {
+  const std::optional<TensorId> shared = gradient(other);
+  LANTERN_ASSERT(shared && !gradient(tensor), "a gradient can be shared once, before any contribution");
+  gradients_.emplace(static_cast<std::uint32_t>(tensor), *shared);
+  if (borrowed) borrowed_.insert(static_cast<std::uint32_t>(tensor));
+}
+
+bool GradientBuilder::may_share(const Op& op, TensorId tensor, TensorId other) const {
+  bool after_producer = false;
+  for (std::size_t i = 0; i < forward_ops_; ++i) {
+    const Op& candidate = graph_.ops()[i];
+    if (candidate.program != ProgramKind::kMiniBatch) continue;
+    if (candidate.outputs == op.outputs) return true;
+    if (after_producer && std::ranges::count(candidate.inputs, tensor) != 0) return false;
+    if (std::ranges::count(candidate.outputs, other) != 0) after_producer = true;
+  }
+  return true;
+}
+
+int GradientBuilder::readers(TensorId tensor) const {
+  int count = 0;
+  for (std::size_t i = 0; i < forward_ops_; ++i) {
+    const Op& op = graph_.ops()[i];
+    if (op.program == ProgramKind::kMiniBatch) count += static_cast<int>(std::ranges::count(op.inputs, tensor));
+  }
+  return count;
+}
+
+void GradientBuilder::emit(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
+                           std::vector<GradientTarget> outputs) {
+  std::vector<TensorId> tensors;
+  std::vector<bool> accumulates;
+  for (const GradientTarget& output : outputs) {
+    tensors.push_back(output.tensor);
+    accumulates.push_back(output.accumulate);
+  }
+  graph_.add_op_to(def, std::move(params), std::move(inputs), std::move(tensors), std::move(accumulates),
+                   ProgramKind::kMiniBatch, layer_);
+}
+
+TensorId GradientBuilder::temporary(const std::string& name, TensorType type, Role role) {
+  const TensorId made = graph_.add_tensor(name, type, role);
+  needed_.resize(graph_.tensors().size(), false);
+  return made;
+}
+
+void GradientBuilder::run() {
+  for (std::size_t i = forward_ops_; i-- > 0;) {
+    const Op op = graph_.ops()[i];  // a copy: emitting may move the list
+    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable) continue;
+    const bool any = std::ranges::any_of(op.inputs, [&](TensorId id) { return wants(id); });
+    if (!any) continue;
+    layer_ = op.layer;
+    op.def->gradient(*this, op);
+  }
+}
+
+}  // namespace lantern::graph

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace lantern::graph {
+
+/// A tensor as it lies in memory: the physical choice has been made, only numbers are left.
+struct SelectedTensor {
+  std::string name;
+  Role role = Role::kActivation;
+  Bytes bytes = 0;          ///< with channel padding; 0 is allowed
+  std::string layout;       ///< text for dumps: "nchw", "nChw16c", "oihw:..."
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
+/// Output `output` of an op may take the bytes of input `input` when that is its last use.
+struct AliasHint {
+  int output = 0;
+  int input = 0;
+};
+
+struct SelectedOp {
+  std::string op;      ///< kind, e.g. "conv_forward", "reorder"
+  std::string kernel;  ///< implementation, e.g. "onednn:jit:avx512_core"
+  std::string label;   ///< name of the first output, for people
+  ProgramKind program = ProgramKind::kForward;
+  int layer = -1;
+  std::vector<std::uint32_t> reads;   ///< indices of SelectedTensor
+  std::vector<std::uint32_t> writes;  ///< outputs, then scratch
+  std::vector<bool> accumulates;      ///< parallel to writes
+  std::vector<AliasHint> may_alias;   ///< indices into writes and reads
+  double flops = 0;
+  Bytes bytes_touched = 0;
+  std::int64_t image_group = 0;  ///< images summed per call where a sum over the batch is made; 0: none
+};
+
+/// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor i.
+struct Selected {
+  std::vector<SelectedTensor> tensors;
+  std::vector<SelectedOp> ops;
+  std::string dump() const;
+};
+
+}  // namespace lantern::graph

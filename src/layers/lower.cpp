@@ -1,0 +1,221 @@
+#include "layers/lower.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+#include "graph/autodiff.hpp"
+#include "layers/lower_context.hpp"
+#include "ops/activation/activation_op.hpp"
+#include "ops/batch_norm/batch_norm.hpp"
+
+namespace lantern::layers {
+
+using graph::ProgramKind;
+using graph::Role;
+using graph::TensorId;
+
+namespace {
+
+void lower_layer(LowerContext& context, const Layer& layer) {
+  std::visit(
+      [&](const auto& spec) {
+        using S = std::decay_t<decltype(spec)>;
+        if constexpr (std::is_same_v<S, ConvolutionalSpec>) {
+          lower_convolutional(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, MaxpoolSpec>) {
+          lower_maxpool(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, UpsampleSpec>) {
+          lower_upsample(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, RouteSpec>) {
+          lower_route(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ShortcutSpec>) {
+          lower_shortcut(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, YoloSpec>) {
+          lower_yolo(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ActivationSpec>) {
+          lower_activation(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, BatchnormSpec>) {
+          lower_batchnorm(context, layer, spec);
+        } else {
+          refuse(layer, "sections of this kind are read and checked, but this version cannot run them");
+        }
+      },
+      layer.spec);
+}
+
+// The whole program is refused before anything is built when [net] asks for what this version does not do.
+void check_net(const Network& network, bool training) {
+  if (!training) return;
+  const NetSpec& net = network.net;
+  const auto no = [&](bool asked, const char* key, const char* why) {
+    if (asked) throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}", key, why);
+  };
+  no(net.adam != 0, "adam=1", "this version updates with SGD and momentum; remove the key");
+  no(net.adversarial_lr > 0, "adversarial_lr", "there is no adversarial pass in this version; remove the key");
+  no(net.weights_reject_freq > 0, "weights_reject_freq", "filters are not re-drawn in this version; remove the key");
+  no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 || net.num_sigmas_reject_badlabels > 0,
+     "rejection of bad labels", "this version has no such filter; remove the keys");
+  no(net.time_steps > 1, "time_steps", "this version has no recurrent layers");
+  no(net.contrastive != 0, "contrastive", "this version has no contrastive loss");
+  no(net.track != 0, "track", "this version does not load sequences");
+  no(net.precision != Precision::kFp32, "precision", "this version computes in fp32; remove the key");
+  no(net.conv_algorithm == ConvAlgorithm::kWinograd, "conv_algorithm=winograd",
+     "its results depend on how many images one call has");
+}
+
+}  // namespace
+
+LowerContext::LowerContext(const Network& network, const LowerOptions& options, bool training, Lowered& lowered)
+    : network_(network), options_(options), training_(training), lowered_(lowered),
+      referenced_(network.layers.size(), 0) {
+  for (const Layer& layer : network.layers) {
+    for (const int source : layer.sources) ++referenced_[static_cast<std::size_t>(source)];
+  }
+  auto& outputs = training ? lowered.outputs : lowered.forward_outputs;
+  outputs.assign(network.layers.size(), std::nullopt);
+  const Dims input = network.input();
+  const TensorId images =
+      graph().add_tensor(training ? "images" : "forward.images", {Shape{this->images(), input.c, input.h, input.w}},
+                         Role::kInput);
+  (training ? lowered.images : lowered.forward_images) = images;
+}
+
+TensorId LowerContext::previous(const Layer& layer) const {
+  if (layer.index == 0) return *(training_ ? lowered_.images : lowered_.forward_images);
+  return output_of(layer.index - 1);
+}
+
+TensorId LowerContext::output_of(int layer) const {
+  const auto& outputs = training_ ? lowered_.outputs : lowered_.forward_outputs;
+  const std::optional<TensorId>& output = outputs[static_cast<std::size_t>(layer)];
+  LANTERN_ASSERT(output.has_value(), "a layer is lowered before its readers");
+  return *output;
+}
+
+void LowerContext::set_output(int layer, TensorId tensor) {
+  (training_ ? lowered_.outputs : lowered_.forward_outputs)[static_cast<std::size_t>(layer)] = tensor;
+}
+
+std::string LowerContext::tensor_name(const Layer& layer, const std::string& what) const {
+  return fmt::format("{}L{}.{}", training_ ? "" : "forward.", layer.index, what);
+}
+
+TensorId LowerContext::parameter(const Layer& layer, const std::string& array, const Shape& shape) {
+  for (const ParameterBinding& binding : lowered_.parameters) {
+    if (binding.layer == layer.index && binding.array == array) return binding.tensor;
+  }
+  const TensorId made = graph().add_tensor(fmt::format("L{}.{}", layer.index, array), {shape}, Role::kParameter);
+  lowered_.parameters.push_back({.layer = layer.index, .array = array, .tensor = made});
+  return made;
+}
+
+TensorId LowerContext::state(const Layer& layer, const std::string& array, const Shape& shape) {
+  const TensorId made = parameter(layer, array, shape);
+  graph().set_role(made, Role::kState);
+  return made;
+}
+
+TensorId LowerContext::truth(std::int64_t floats) {
+  if (const std::optional<TensorId> existing = graph().find("truth")) {
+    LANTERN_ASSERT(lowered_.truth_floats == floats, "all losses of a network read the same truth");
+    return *existing;
+  }
+  lowered_.truth_floats = floats;
+  return graph().add_tensor("truth", {Shape{images(), floats}}, Role::kInput);
+}
+
+std::vector<TensorId> LowerContext::add(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
+                                        std::vector<TensorId> inputs, const Layer& layer, const std::string& what,
+                                        Role role) {
+  return graph().add_op(def, std::move(params), std::move(inputs),
+                        training_ ? ProgramKind::kMiniBatch : ProgramKind::kForward, layer.index,
+                        tensor_name(layer, what), role);
+}
+
+TensorId LowerContext::activate(TensorId x, ops::Activation activation, const Layer& layer) {
+  if (activation == ops::Activation::kLinear) return x;
+  return add(ops::kActivationForward, std::make_shared<const ops::ActivationParams>(activation), {x}, layer, "act")[0];
+}
+
+TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::optional<TensorId> residual,
+                                  const Layer& layer) {
+  const Shape channels{shape(x).c()};
+  const TensorId scales = parameter(layer, "scales", channels);
+  const TensorId biases = parameter(layer, "biases", channels);
+  const TensorId rolling_mean = state(layer, "rolling_mean", channels);
+  const TensorId rolling_variance = state(layer, "rolling_variance", channels);
+  TensorId mean = rolling_mean;
+  TensorId variance = rolling_variance;
+  // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
+  const bool fixed = !training_ || layer.frozen;
+  if (!fixed) {
+    const auto statistics =
+        add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer, "mean", Role::kStatistic);
+    mean = statistics[0];
+    variance = statistics[1];
+    const auto shadow = [&](const std::string& array) -> TensorId {
+      const auto binding = std::ranges::find_if(lowered_.parameters, [&](const ParameterBinding& b) {
+        return b.layer == layer.index && b.array == array;
+      });
+      if (!binding->next) {
+        binding->next =
+            graph().add_tensor(fmt::format("L{}.{}.next", layer.index, array), {channels}, Role::kState);
+      }
+      return *binding->next;
+    };
+    const std::int64_t values = images() * shape(x).h() * shape(x).w();
+    graph().add_op_to(ops::kBatchNormRolling, std::make_shared<const ops::BatchNormRollingParams>(values),
+                      {mean, variance}, {shadow("rolling_mean"), shadow("rolling_variance")}, {true, true},
+                      ProgramKind::kMiniBatch, layer.index);
+  }
+  const bool fusable = !ops::mixes_channels(activation);
+  std::vector<TensorId> inputs{x, mean, variance, scales, biases};
+  if (residual) inputs.push_back(*residual);
+  auto params = std::make_shared<const ops::BatchNormParams>(fusable ? activation : ops::Activation::kLinear,
+                                                             residual.has_value(), fixed);
+  const TensorId y = add(ops::kBatchNormApply, std::move(params), inputs, layer, "bn")[0];
+  return fusable ? y : activate(y, activation, layer);
+}
+
+bool LowerContext::only_next_reads(int layer) const { return referenced_[static_cast<std::size_t>(layer)] == 0; }
+
+bool is_trained(const Network& network, const Layer& layer) {
+  if (layer.frozen) return false;
+  // train_only_bn reaches back from the last layer that has it.
+  return std::ranges::none_of(network.layers, [&](const Layer& other) {
+    return other.index >= layer.index && other.common.train_only_bn != 0;
+  });
+}
+
+Lowered lower(const Network& network, const LowerOptions& options) {
+  check_net(network, options.training);
+  Lowered lowered;
+  if (options.training) {
+    LowerContext context(network, options, true, lowered);
+    for (const Layer& layer : network.layers) {
+      lowered.graph.set_differentiable(layer.common.onlyforward == 0);
+      lower_layer(context, layer);
+    }
+    lowered.graph.set_differentiable(true);
+    graph::GradientBuilder builder(lowered.graph, [&](TensorId id) {
+      if (lowered.images == id) return options.input_gradient;
+      const auto found =
+          std::ranges::find_if(lowered.parameters, [&](const ParameterBinding& b) { return b.tensor == id; });
+      return found != lowered.parameters.end() &&
+             is_trained(network, network.layers[static_cast<std::size_t>(found->layer)]);
+    });
+    builder.run();
+    for (ParameterBinding& binding : lowered.parameters) binding.gradient = builder.gradient(binding.tensor);
+    lowered.input_gradient = builder.gradient(*lowered.images);
+    lower_update(network, lowered);
+  }
+  if (options.forward_batch > 0) {
+    LowerContext context(network, options, false, lowered);
+    for (const Layer& layer : network.layers) lower_layer(context, layer);
+  }
+  lowered.graph.verify();
+  return lowered;
+}
+
+}  // namespace lantern::layers

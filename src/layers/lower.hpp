@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "layers/network.hpp"
+#include "ops/yolo_loss/yolo_params.hpp"
+
+namespace lantern::layers {
+
+struct LowerOptions {
+  bool training = false;          ///< make the mini_batch, check and update programs
+  std::int64_t mini_batch = 1;    ///< images of one mini-batch
+  std::int64_t forward_batch = 1; ///< images of one run of the forward program; 0: no forward program
+  bool fuse_residual = true;      ///< fold a shortcut into the batch norm before it; off where layer outputs are read
+  bool input_gradient = false;    ///< also the gradient of the image
+};
+
+/// One array of the weights file as a tensor, with what training keeps beside it.
+struct ParameterBinding {
+  int layer = 0;
+  std::string array;  ///< name as in parameter_arrays()
+  graph::TensorId tensor{};
+  std::optional<graph::TensorId> gradient;  ///< when trained
+  std::optional<graph::TensorId> momentum;
+  std::optional<graph::TensorId> next;      ///< rolling statistics: the shadow that `update` commits
+};
+
+/// A layer that adds to the cost of the mini-batch.
+struct LossBinding {
+  int layer = 0;
+  std::optional<ops::YoloParams> yolo;  ///< a [yolo] head: `cost` holds YoloImageStats
+  graph::TensorId cost{};               ///< one record an image: YoloImageStats, or a double
+  graph::TensorId output{};
+  graph::TensorId delta{};
+  graph::TensorId truth{};
+};
+
+/// A detection head of the forward program.
+struct HeadBinding {
+  int layer = 0;
+  ops::YoloParams yolo;
+  graph::TensorId output{};
+};
+
+/// The whole of a network as one graph of programs, and which tensor is what.
+struct Lowered {
+  graph::Graph graph;
+  std::optional<graph::TensorId> images;          ///< of the mini-batch program [N, C, H, W]
+  std::optional<graph::TensorId> forward_images;  ///< of the forward program
+  std::vector<ParameterBinding> parameters;       ///< in the order of the weights file
+  std::vector<LossBinding> losses;
+  std::vector<HeadBinding> heads;
+  std::vector<std::optional<graph::TensorId>> outputs;          ///< by layer, mini-batch program
+  std::vector<std::optional<graph::TensorId>> forward_outputs;  ///< by layer, forward program
+  std::vector<graph::TensorId> checked;           ///< parameter gradients in the order of the finite flags
+  std::optional<graph::TensorId> finite_flags;
+  std::optional<graph::TensorId> input_gradient;
+  std::int64_t truth_floats = 0;                  ///< of one image
+};
+
+/// Turns a network into a graph of ops. Throws kInvalidConfig, at the section's place, for what the engine cannot run.
+Lowered lower(const Network& network, const LowerOptions& options);
+
+}  // namespace lantern::layers

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "graph/graph.hpp"
+#include "layers/lower.hpp"
+#include "ops/activation/activation.hpp"
+
+// What the lowering of a section works with; used inside layers/ only.
+namespace lantern::layers {
+
+/// Builds one program (training mode or inference mode) of a network into the shared graph.
+class LowerContext {
+ public:
+  LowerContext(const Network& network, const LowerOptions& options, bool training, Lowered& lowered);
+
+  const Network& network() const { return network_; }
+  const LowerOptions& options() const { return options_; }
+  bool training() const { return training_; }
+  std::int64_t images() const { return training_ ? options_.mini_batch : options_.forward_batch; }
+  graph::Graph& graph() { return lowered_.graph; }
+  Lowered& lowered() { return lowered_; }
+  const Shape& shape(graph::TensorId id) const { return lowered_.graph.type(id).shape; }
+
+  /// Output of the layer before, or the images.
+  graph::TensorId previous(const Layer& layer) const;
+  graph::TensorId output_of(int layer) const;
+  void set_output(int layer, graph::TensorId tensor);
+
+  /// The named array of the layer's weights file as a parameter tensor of the given logical shape; made at first use,
+  /// shared by all programs.
+  graph::TensorId parameter(const Layer& layer, const std::string& array, const Shape& shape);
+  /// The same for a running value that gradients do not train.
+  graph::TensorId state(const Layer& layer, const std::string& array, const Shape& shape);
+  /// Truth of the mini-batch, `floats` an image.
+  graph::TensorId truth(std::int64_t floats);
+
+  /// Appends an op to this program; outputs are named after the layer and `what`.
+  std::vector<graph::TensorId> add(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
+                                   std::vector<graph::TensorId> inputs, const Layer& layer, const std::string& what,
+                                   graph::Role role = graph::Role::kActivation);
+  /// x through the activation; x itself for linear.
+  graph::TensorId activate(graph::TensorId x, ops::Activation activation, const Layer& layer);
+  /// Batch norm of x with the layer's arrays, then the activation, then the residual (if any).
+  graph::TensorId batch_norm(graph::TensorId x, ops::Activation activation, std::optional<graph::TensorId> residual,
+                             const Layer& layer);
+
+  /// True when nobody but the next layer reads this layer's output.
+  bool only_next_reads(int layer) const;
+
+ private:
+  std::string tensor_name(const Layer& layer, const std::string& what) const;
+
+  const Network& network_;
+  const LowerOptions& options_;
+  bool training_;
+  Lowered& lowered_;
+  std::vector<int> referenced_;  ///< how often a layer is named by another one
+};
+
+/// Refuses a key by name: the engine does not run it.
+template <typename... Args>
+[[noreturn]] void refuse(const Layer& layer, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(ErrorCode::kInvalidConfig, layer.where, "error: [{}] {}", layer.section,
+              fmt::format(format, std::forward<Args>(args)...));
+}
+
+// One a section kind; each sets the layer's output.
+void lower_convolutional(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec);
+void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec);
+void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpec& spec);
+void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spec);
+void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpec& spec);
+void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec);
+void lower_activation(LowerContext& context, const Layer& layer, const ActivationSpec& spec);
+void lower_batchnorm(LowerContext& context, const Layer& layer, const BatchnormSpec& spec);
+
+/// Gradient checks and parameter updates.
+void lower_update(const Network& network, Lowered& lowered);
+
+/// Whether update may ever change a layer's parameters.
+bool is_trained(const Network& network, const Layer& layer);
+
+}  // namespace lantern::layers

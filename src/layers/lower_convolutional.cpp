@@ -1,0 +1,77 @@
+#include "layers/lower_context.hpp"
+#include "ops/conv/conv.hpp"
+
+namespace lantern::layers {
+
+using graph::TensorId;
+
+namespace {
+
+void check_supported(const LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
+  if (spec.share_index) refuse(layer, "share_index is not supported by this version");
+  if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
+  if (spec.xnor != 0 || spec.binary != 0) {
+    refuse(layer, "binary and xnor convolutions are not supported: they need bit kernels that nothing else uses");
+  }
+  if (spec.batch_normalize == 2 && context.training()) {
+    refuse(layer, "batch_normalize=2 (cbn) is not supported in training by this version; a larger mini-batch with "
+                  "batch_normalize=1 gives exact statistics");
+  }
+  if (!context.training()) return;
+  if (spec.assisted_excitation != 0) refuse(layer, "assisted_excitation is not supported by this version");
+  if (spec.sway != 0 || spec.rotate != 0 || spec.stretch != 0 || spec.stretch_sway != 0) {
+    refuse(layer, "sway, rotate, stretch and stretch_sway are not supported by this version");
+  }
+  if (spec.grad_centr != 0) refuse(layer, "grad_centr is not supported by this version");
+  if (spec.reverse != 0) refuse(layer, "reverse is not supported by this version");
+  if (spec.coordconv != 0) refuse(layer, "coordconv is not supported: the reference's kernel never worked");
+}
+
+// The shortcut behind this convolution, when its sum can be folded into the batch norm's pass.
+const Layer* foldable_shortcut(const LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
+  const auto next = static_cast<std::size_t>(layer.index) + 1;
+  const std::vector<Layer>& layers = context.network().layers;
+  if (!context.options().fuse_residual || spec.batch_normalize == 0 || next >= layers.size()) return nullptr;
+  if (ops::mixes_channels(spec.activation) || !context.only_next_reads(layer.index)) return nullptr;
+  const auto* shortcut = std::get_if<ShortcutSpec>(&layers[next].spec);
+  if (shortcut == nullptr || shortcut->from.size() != 1 || shortcut->weights_type != WeightsType::kNone) return nullptr;
+  if (shortcut->activation != ops::Activation::kLinear) return nullptr;
+  if (layer.common.onlyforward != 0 || layers[next].common.onlyforward != 0) return nullptr;
+  const Layer& source = layers[static_cast<std::size_t>(layers[next].sources[0])];
+  return source.index != layer.index && source.out == layer.out ? &layers[next] : nullptr;
+}
+
+}  // namespace
+
+void lower_convolutional(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
+  check_supported(context, layer, spec);
+  const std::int64_t padding = std::int64_t{spec.padding} * spec.dilation;
+  const ops::ConvGeometry g{.n = context.images(), .ic = layer.in.c, .ih = layer.in.h, .iw = layer.in.w,
+                            .oc = layer.out.c,     .oh = layer.out.h, .ow = layer.out.w, .groups = spec.groups,
+                            .kh = spec.size,       .kw = spec.size,   .sh = spec.stride_y, .sw = spec.stride_x,
+                            .ph = padding,         .pw = padding,     .dh = spec.dilation, .dw = spec.dilation};
+  const bool normalized = spec.batch_normalize != 0;
+  const TensorId biases = context.parameter(layer, "biases", Shape{g.oc});
+  if (normalized) {  // the order of the weights file
+    context.parameter(layer, "scales", Shape{g.oc});
+    context.state(layer, "rolling_mean", Shape{g.oc});
+    context.state(layer, "rolling_variance", Shape{g.oc});
+  }
+  const TensorId weights = context.parameter(layer, "weights", Shape{g.oc, g.ic / g.groups, g.kh, g.kw});
+  std::vector<TensorId> inputs{context.previous(layer), weights};
+  if (!normalized) inputs.push_back(biases);
+  const TensorId x =
+      context.add(ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized), inputs, layer, "conv")[0];
+  if (!normalized) {
+    context.set_output(layer.index, context.activate(x, spec.activation, layer));
+    return;
+  }
+  const Layer* shortcut = foldable_shortcut(context, layer, spec);
+  std::optional<TensorId> residual;
+  if (shortcut != nullptr) residual = context.output_of(shortcut->sources[0]);
+  const TensorId y = context.batch_norm(x, spec.activation, residual, layer);
+  context.set_output(layer.index, y);
+  if (shortcut != nullptr) context.set_output(shortcut->index, y);
+}
+
+}  // namespace lantern::layers

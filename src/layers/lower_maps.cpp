@@ -1,0 +1,71 @@
+#include "layers/lower_context.hpp"
+#include "ops/add/add.hpp"
+#include "ops/concat/concat.hpp"
+#include "ops/max_pool/max_pool.hpp"
+#include "ops/upsample/upsample.hpp"
+
+namespace lantern::layers {
+
+using graph::TensorId;
+
+void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec) {
+  if (spec.maxpool_depth != 0) refuse(layer, "maxpool_depth is not supported by this version");
+  if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
+  if (spec.maxpool_zero_nonmax != 0) refuse(layer, "maxpool_zero_nonmax is not supported by this version");
+  const std::int64_t offset = spec.padding / 2;
+  const ops::PoolGeometry g{.n = context.images(), .c = layer.in.c, .ih = layer.in.h, .iw = layer.in.w,
+                            .oh = layer.out.h, .ow = layer.out.w, .kh = spec.size, .kw = spec.size,
+                            .sh = spec.stride_y, .sw = spec.stride_x, .ph = offset, .pw = offset};
+  const auto outputs = context.add(ops::kMaxPoolForward,
+                                   std::make_shared<const ops::PoolParams>(g, context.training()),
+                                   {context.previous(layer)}, layer, "pool");
+  context.set_output(layer.index, outputs[0]);
+}
+
+void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpec& spec) {
+  const bool reduce = spec.stride < 0;
+  auto params = std::make_shared<const ops::UpsampleParams>(std::abs(spec.stride), reduce, spec.scale);
+  context.set_output(layer.index, context.add(ops::kUpsampleForward, std::move(params), {context.previous(layer)},
+                                              layer, "up")[0]);
+}
+
+void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spec) {
+  std::vector<TensorId> inputs;
+  std::vector<ops::ChannelSlice> slices;
+  for (const int source : layer.sources) {
+    inputs.push_back(context.output_of(source));
+    const std::int64_t channels = context.shape(inputs.back()).c() / spec.groups;
+    slices.push_back({.first = channels * spec.group_id, .count = channels});
+  }
+  if (inputs.size() == 1 && spec.groups == 1) {  // another name for the same map
+    context.set_output(layer.index, inputs[0]);
+    return;
+  }
+  context.set_output(layer.index, context.add(ops::kConcatForward, std::make_shared<const ops::ConcatParams>(slices),
+                                              inputs, layer, "route")[0]);
+}
+
+void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpec& spec) {
+  const auto& outputs = context.training() ? context.lowered().outputs : context.lowered().forward_outputs;
+  if (outputs[static_cast<std::size_t>(layer.index)]) return;  // folded into the batch norm before it
+  if (spec.weights_type != WeightsType::kNone) refuse(layer, "weights_type is not supported by this version");
+  std::vector<TensorId> inputs{context.previous(layer)};
+  for (const int source : layer.sources) inputs.push_back(context.output_of(source));
+  const TensorId sum =
+      context.add(ops::kAddForward, std::make_shared<const graph::OpParams>(), inputs, layer, "sum")[0];
+  context.set_output(layer.index, context.activate(sum, spec.activation, layer));
+}
+
+void lower_activation(LowerContext& context, const Layer& layer, const ActivationSpec& spec) {
+  context.set_output(layer.index, context.activate(context.previous(layer), spec.activation, layer));
+}
+
+void lower_batchnorm(LowerContext& context, const Layer& layer, const BatchnormSpec& /*spec*/) {
+  const Shape channels{layer.in.c};
+  context.parameter(layer, "biases", channels);  // the order of the weights file
+  context.parameter(layer, "scales", channels);
+  context.set_output(layer.index,
+                     context.batch_norm(context.previous(layer), ops::Activation::kLinear, std::nullopt, layer));
+}
+
+}  // namespace lantern::layers

@@ -1,0 +1,44 @@
+#include "ops/blocks.hpp"
+#include "ops/conv/bias_gradient_cpu.hpp"
+#include "ops/parallel.hpp"
+#include "ops/simd.hpp"
+
+namespace lantern::ops {
+
+namespace {
+template <int B>
+void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents& e, bool overwrite, int threads) {
+  parallel_for(e.blocks, threads, [&](std::int64_t cb) {
+    typename Vec<B>::Double total = {};
+    for (std::int64_t image = 0; image < e.n; ++image) {
+      typename Vec<B>::Double sum = {};
+      const float* plane = diff_dst + e.offset(image, cb);
+      for (std::int64_t i = 0; i < e.spatial; ++i) {
+        sum += __builtin_convertvector(load<B>(plane + i * B), typename Vec<B>::Double);
+      }
+      total += sum;
+    }
+    for (int lane = 0; lane < e.lanes_used(cb); ++lane) {
+      float& target = diff_bias[cb * B + lane];
+      target = (overwrite ? 0.0F : target) + static_cast<float>(total[lane]);
+    }
+  });
+}
+}  // namespace
+
+KernelChoice choose_bias_gradient(const graph::Op& op, const SelectContext& context) {
+  const Layout layout = context.data_layout(op.inputs[0]);
+  const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {layout},
+          .outputs = {Layout{}},
+          .kernel = make_kernel([e, threads](std::span<void* const> o, const RunContext& run) {
+            with_block(e.block, [&](auto b) {
+              bias_gradient<b()>(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), e, run.subdivision == 0,
+                                 threads);
+            });
+          })};
+}
+
+}  // namespace lantern::ops

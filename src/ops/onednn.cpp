@@ -1,0 +1,95 @@
+#include "ops/onednn.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+
+namespace lantern::ops::onednn {
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::memory::desc data_desc(const Shape& shape, int block) {
+  using Tag = dnnl::memory::format_tag;
+  const Tag tag = block == 16 ? Tag::nChw16c : block == 8 ? Tag::nChw8c : Tag::nchw;
+  return {{shape.n(), shape.c(), shape.h(), shape.w()}, dnnl::memory::data_type::f32, tag};
+}
+
+std::string WeightsLayout::describe() const {
+  const dnnl_memory_desc_t& data = desc_.data;
+  std::string text = "w";
+  const auto& blocking = data.format_desc.blocking;
+  for (int i = 0; i < blocking.inner_nblks; ++i) {
+    text += fmt::format(":{}{}", static_cast<char>('a' + blocking.inner_idxs[i]), blocking.inner_blks[i]);
+  }
+  for (int i = 0; i < data.ndims; ++i) text += fmt::format(":{}", blocking.strides[i]);
+  return text;
+}
+
+bool WeightsLayout::equals(const OpaqueLayout& other) const {
+  const auto* same = dynamic_cast<const WeightsLayout*>(&other);
+  return same != nullptr && same->desc_ == desc_;
+}
+
+namespace {
+dnnl::memory::desc plain_desc(const dnnl::memory::desc& desc) {
+  using Tag = dnnl::memory::format_tag;
+  const dnnl::memory::dims dims = desc.dims();
+  return {dims, dnnl::memory::data_type::f32, dims.size() == 5 ? Tag::abcde : Tag::abcd};
+}
+
+void reorder(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to, void* target) {
+  dnnl::memory source_memory(from, engine(), source);
+  dnnl::memory target_memory(to, engine(), target);
+  dnnl::stream stream(engine());
+  dnnl::reorder(source_memory, target_memory).execute(stream, source_memory, target_memory);
+  stream.wait();
+}
+}  // namespace
+
+void WeightsLayout::to_plain(const void* physical, float* plain) const {
+  reorder(desc_, const_cast<void*>(physical), plain_desc(desc_), plain);
+}
+
+void WeightsLayout::from_plain(const float* plain, void* physical) const {
+  reorder(plain_desc(desc_), const_cast<float*>(plain), desc_, physical);
+}
+
+Layout weights_layout(const dnnl::memory::desc& desc) {
+  return {.block = 1, .opaque = std::make_shared<const WeightsLayout>(desc)};
+}
+
+const dnnl::memory::desc& desc_of(const Layout& layout) {
+  const auto* weights = dynamic_cast<const WeightsLayout*>(layout.opaque.get());
+  LANTERN_ASSERT(weights != nullptr, "weights of a convolution have a layout of the library");
+  return weights->desc();
+}
+
+void Call::add(int argument, const dnnl::memory::desc& desc, void* address) {
+  if (desc.get_size() == 0) return;
+  memories_.emplace_back(desc, engine(), address);
+  arguments_.push_back({argument, memories_.back().get()});
+}
+
+void Call::execute() {
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(),
+                                                      static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) {
+    throw Error(ErrorCode::kDevice, "", "oneDNN could not run a primitive (status {})", static_cast<int>(status));
+  }
+}
+
+int implementation_rank(const std::string& name) {
+  if (name.starts_with("ref")) return 2;
+  return name.find("gemm") != std::string::npos ? 1 : 0;
+}
+
+}  // namespace lantern::ops::onednn

@@ -1,0 +1,193 @@
+#include "ops/select.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "ops/reorder.hpp"
+
+namespace lantern::ops {
+
+namespace {
+
+using graph::Op;
+using graph::SelectedOp;
+using graph::SelectedTensor;
+using graph::TensorId;
+
+class Selector {
+ public:
+  Selector(const graph::Graph& graph, const SelectOptions& options)
+      : graph_(graph), options_(options), layouts_(graph.tensors().size()) {
+    for (const graph::Tensor& tensor : graph.tensors()) {
+      result_.selected.tensors.push_back({.name = tensor.name,
+                                          .role = tensor.role,
+                                          .shape = tensor.type.shape,
+                                          .dtype = tensor.type.dtype});
+      // What the host reads or writes lies plain.
+      if (tensor.role == graph::Role::kInput || tensor.role == graph::Role::kOutput) {
+        layouts_[result_.selected.tensors.size() - 1] = Layout{};
+      }
+    }
+    result_.layouts.resize(graph.tensors().size());
+  }
+
+  Selection run() {
+    for (const Op& op : graph_.ops()) {
+      if (op.program != program_) {
+        program_ = op.program;
+        converted_.clear();
+      }
+      add(op);
+    }
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      set_layout(i, layouts_[i].value_or(Layout{}));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Converted {
+    std::size_t tensor;
+    Layout layout;
+    std::size_t copy;
+  };
+
+  void set_layout(std::size_t tensor, const Layout& layout) {
+    SelectedTensor& entry = result_.selected.tensors[tensor];
+    result_.layouts[tensor] = layout;
+    entry.layout = layout.describe(entry.shape);
+    entry.bytes = layout.bytes(entry.shape, entry.dtype);
+  }
+
+  std::size_t add_tensor(SelectedTensor tensor, const Layout& layout) {
+    result_.selected.tensors.push_back(std::move(tensor));
+    result_.layouts.emplace_back();
+    set_layout(result_.selected.tensors.size() - 1, layout);
+    return result_.selected.tensors.size() - 1;
+  }
+
+  KernelChoice choose(const Op& op) {
+    const auto found = std::ranges::find_if(kernel_table(), [&](const KernelEntry& e) { return e.op == op.def; });
+    LANTERN_ASSERT(found != kernel_table().end(), fmt::format("op {} has a kernel", op.def->name));
+    const SelectContext context{graph_, options_.block, options_.threads, layouts_};
+    KernelChoice choice = found->choose(op, context);
+    LANTERN_ASSERT(choice.inputs.size() == op.inputs.size() && choice.outputs.size() == op.outputs.size(),
+                   fmt::format("kernel {} gives a layout for every operand", choice.name));
+    return choice;
+  }
+
+  // The tensor itself or a copy of it in the wanted layout; copies are shared until somebody writes the original.
+  std::size_t in_layout(TensorId id, const Layout& wanted, const Op& op) {
+    const std::size_t tensor = index(id);
+    if (!layouts_[tensor]) layouts_[tensor] = wanted;
+    if (*layouts_[tensor] == wanted) return tensor;
+    for (const Converted& entry : converted_) {
+      if (entry.tensor == tensor && entry.layout == wanted) return entry.copy;
+    }
+    const std::size_t copy = add_tensor({.name = graph_.tensor(id).name + "'",
+                                         .role = graph::Role::kActivation,
+                                         .shape = graph_.type(id).shape,
+                                         .dtype = graph_.type(id).dtype},
+                                        wanted);
+    add_reorder(tensor, *layouts_[tensor], copy, wanted, false, op);
+    converted_.push_back({tensor, wanted, copy});
+    return copy;
+  }
+
+  void add_reorder(std::size_t from, const Layout& from_layout, std::size_t to, const Layout& to_layout, bool accumulate,
+                   const Op& op) {
+    KernelChoice choice =
+        choose_reorder(result_.selected.tensors[from].shape, from_layout, to_layout, accumulate, options_.threads);
+    push(choice, {.op = "reorder",
+                  .kernel = choice.name,
+                  .label = result_.selected.tensors[to].name,
+                  .program = op.program,
+                  .layer = op.layer,
+                  .reads = {static_cast<std::uint32_t>(from)},
+                  .writes = {static_cast<std::uint32_t>(to)},
+                  .accumulates = {accumulate}});
+  }
+
+  void push(KernelChoice& choice, SelectedOp op) {
+    for (const Bytes bytes : choice.scratch) {
+      SelectedTensor scratch{.name = op.label + ".scratch", .role = graph::Role::kScratch, .dtype = DType::kU8};
+      scratch.bytes = bytes;
+      scratch.shape = Shape{bytes};
+      scratch.layout = "raw";
+      result_.selected.tensors.push_back(std::move(scratch));
+      result_.layouts.emplace_back();
+      op.writes.push_back(static_cast<std::uint32_t>(result_.selected.tensors.size() - 1));
+      op.accumulates.push_back(false);
+    }
+    result_.selected.ops.push_back(std::move(op));
+    result_.kernels.push_back(std::move(choice.kernel));
+  }
+
+  void add(const Op& op) {
+    KernelChoice choice = choose(op);
+    SelectedOp selected{.op = std::string(op.def->name),
+                        .kernel = choice.name,
+                        .label = op.outputs.empty() ? "" : graph_.tensor(op.outputs[0]).name,
+                        .program = op.program,
+                        .layer = op.layer,
+                        .may_alias = choice.may_alias,
+                        .flops = op.def->flops ? op.def->flops(graph_, op) : 0,
+                        .image_group = choice.image_group};
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      selected.reads.push_back(static_cast<std::uint32_t>(in_layout(op.inputs[i], choice.inputs[i], op)));
+    }
+    struct After {
+      std::size_t from, to;
+      Layout layout;
+      bool accumulate;
+    };
+    std::vector<After> afterwards;
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      const std::size_t tensor = index(op.outputs[i]);
+      std::erase_if(converted_, [&](const Converted& entry) { return entry.tensor == tensor; });
+      if (!layouts_[tensor]) layouts_[tensor] = choice.outputs[i];
+      bool accumulate = op.accumulates[i];
+      std::size_t written = tensor;
+      if (!(*layouts_[tensor] == choice.outputs[i])) {
+        // The tensor's layout is fixed already: write a transient and convert (or add) it afterwards.
+        LANTERN_ASSERT(!accumulate, fmt::format("kernel {} accumulates in the layout that the tensor has", choice.name));
+        written = add_tensor({.name = graph_.tensor(op.outputs[i]).name + "'",
+                              .role = graph::Role::kGradient,
+                              .shape = graph_.type(op.outputs[i]).shape,
+                              .dtype = graph_.type(op.outputs[i]).dtype},
+                             choice.outputs[i]);
+        afterwards.push_back({written, tensor, choice.outputs[i], false});
+      }
+      selected.writes.push_back(static_cast<std::uint32_t>(written));
+      selected.accumulates.push_back(accumulate);
+    }
+    push(choice, std::move(selected));
+    for (const After& after : afterwards) {
+      add_reorder(after.from, after.layout, after.to, *layouts_[after.to], after.accumulate, op);
+    }
+  }
+
+  const graph::Graph& graph_;
+  SelectOptions options_;
+  std::vector<std::optional<Layout>> layouts_;
+  std::vector<Converted> converted_;
+  graph::ProgramKind program_ = graph::ProgramKind::kMiniBatch;
+  Selection result_;
+};
+
+}  // namespace
+
+Selection select(const graph::Graph& graph, const SelectOptions& options) {
+  Selection result = Selector(graph, options).run();
+  for (SelectedOp& op : result.selected.ops) {
+    for (const std::uint32_t tensor : op.reads) op.bytes_touched += result.selected.tensors[tensor].bytes;
+    for (std::size_t i = 0; i < op.writes.size(); ++i) {
+      op.bytes_touched += result.selected.tensors[op.writes[i]].bytes * (op.accumulates[i] ? 2 : 1);
+    }
+  }
+  return result;
+}
+
+}  // namespace lantern::ops

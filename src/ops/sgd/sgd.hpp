@@ -1,0 +1,27 @@
+#pragma once
+
+#include "graph/graph.hpp"
+#include "ops/kernel.hpp"
+
+namespace lantern::ops {
+
+struct SgdParams final : graph::OpParams {
+  bool decays = false;          ///< weights decay; biases and scales do not
+  float rate_factor = 1.0F;     ///< the layer's own learning_rate
+  float clip = 0.0F;            ///< > 0: weights are clamped to [-clip, clip] after the step
+  std::int64_t first_iteration = 0;  ///< no update before this iteration (stopbackward=N, dont_update, burnin_update)
+  std::string describe() const override;
+};
+
+/// One step of momentum SGD, reference/training.md 9.1, with the gradient in a tensor of its own:
+/// u = momentum_buffer + gradient - decay * B * w;  w += rate / B * u;  momentum_buffer = momentum * u.
+/// Input gradient; outputs w and momentum_buffer are updated in place. All three share one layout.
+extern const graph::OpDef kSgdStep;
+
+/// Inputs: parameter gradients; output f32 [count], 1 where a gradient holds NaN or infinity, else 0.
+extern const graph::OpDef kFiniteCheck;
+
+KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context);
+KernelChoice choose_finite_check(const graph::Op& op, const SelectContext& context);
+
+}  // namespace lantern::ops

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "ops/parallel.hpp"
+#include "ops/sgd/sgd.hpp"
+
+namespace lantern::ops {
+
+std::string SgdParams::describe() const {
+  return fmt::format("decay={} rate_factor={}{}", decays, rate_factor, clip > 0 ? fmt::format(" clip={}", clip) : "");
+}
+
+const graph::OpDef kSgdStep{.name = "sgd_step"};
+const graph::OpDef kFiniteCheck{.name = "finite_check"};
+
+namespace {
+std::int64_t padded_count(const SelectContext& context, graph::TensorId id, const Layout& layout) {
+  return layout.bytes(context.shape(id), DType::kF32) / static_cast<Bytes>(sizeof(float));
+}
+}  // namespace
+
+KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context) {
+  const auto& params = op.params_as<SgdParams>();
+  const Layout layout = context.layout(op.outputs[0]).value_or(Layout{});
+  const std::int64_t count = padded_count(context, op.outputs[0], layout);
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {layout},
+          .outputs = {layout, layout},
+          .kernel = make_kernel([=, decays = params.decays, factor = params.rate_factor, clip = params.clip,
+                                 first = params.first_iteration](std::span<void* const> o, const RunContext& run) {
+            if (run.iteration < first) return;
+            const auto* gradient = static_cast<const float*>(o[0]);
+            auto* w = static_cast<float*>(o[1]);
+            auto* buffer = static_cast<float*>(o[2]);
+            const float rate = run.learning_rate * factor / run.batch;
+            const float decay = decays ? run.decay * run.batch : 0.0F;
+            const float momentum = run.momentum;
+            parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+              for (std::int64_t i = begin; i < end; ++i) {
+                const float u = buffer[i] + gradient[i] - decay * w[i];
+                w[i] += rate * u;
+                buffer[i] = momentum * u;
+              }
+              if (clip > 0) {
+                for (std::int64_t i = begin; i < end; ++i) w[i] = std::clamp(w[i], -clip, clip);
+              }
+            });
+          })};
+}
+
+KernelChoice choose_finite_check(const graph::Op& op, const SelectContext& context) {
+  KernelChoice choice{.name = "cpu", .outputs = {Layout{}}};
+  std::vector<std::int64_t> counts;
+  for (const graph::TensorId id : op.inputs) {
+    choice.inputs.push_back(context.layout(id).value_or(Layout{}));
+    counts.push_back(padded_count(context, id, choice.inputs.back()));
+  }
+  choice.kernel = make_kernel([counts, threads = context.threads](std::span<void* const> o, const RunContext&) {
+    auto* flags = static_cast<float*>(o[counts.size()]);
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      const auto* values = static_cast<const float*>(o[k]);
+      std::atomic<bool> bad{false};
+      parallel_ranges(counts[k], threads, [&](std::int64_t begin, std::int64_t end) {
+        // x - x is zero for finite x and NaN otherwise; the sum stays zero exactly while all are finite.
+        float sum = 0;
+        for (std::int64_t i = begin; i < end; ++i) sum += values[i] - values[i];
+        if (!(sum == 0.0F)) bad.store(true, std::memory_order_relaxed);
+      });
+      flags[k] = bad.load() ? 1.0F : 0.0F;
+    }
+  });
+  return choice;
+}
+
+}  // namespace lantern::ops

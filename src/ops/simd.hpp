@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace lantern::ops {
+
+/// A channel block as one vector; GCC lowers it to what the CPU has (zmm, pairs of ymm, ...). Block 1 is plain storage.
+template <int B>
+struct Vec {
+  typedef float Float __attribute__((vector_size(B * 4)));
+  typedef std::int32_t Int __attribute__((vector_size(B * 4)));
+  typedef double Double __attribute__((vector_size(B * 8)));
+  typedef std::uint8_t Byte __attribute__((vector_size(B)));
+};
+
+template <int B>
+inline typename Vec<B>::Float load(const float* p) {
+  typename Vec<B>::Float v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <int B>
+inline void store(float* p, typename Vec<B>::Float v) {
+  std::memcpy(p, &v, sizeof v);
+}
+template <int B>
+inline typename Vec<B>::Float splat(float x) {
+  typename Vec<B>::Float v = {};
+  return v + x;
+}
+template <int B>
+inline typename Vec<B>::Float select(typename Vec<B>::Int mask, typename Vec<B>::Float yes, typename Vec<B>::Float no) {
+  return mask ? yes : no;
+}
+template <int B>
+inline typename Vec<B>::Float max(typename Vec<B>::Float a, typename Vec<B>::Float b) {
+  return a > b ? a : b;
+}
+template <int B>
+inline typename Vec<B>::Float min(typename Vec<B>::Float a, typename Vec<B>::Float b) {
+  return a < b ? a : b;
+}
+
+/// exp, relative error about 1e-7 over the finite range (Cody-Waite reduction, degree-6 polynomial on [-ln2/2, ln2/2]);
+/// saturates to 0 below -87.3 and to about 2.4e38 above 88.3; NaN stays NaN.
+template <int B>
+inline typename Vec<B>::Float exp(typename Vec<B>::Float x) {
+  using Float = typename Vec<B>::Float;
+  using Int = typename Vec<B>::Int;
+  const Float clamped = x < -87.3F ? splat<B>(-87.3F) : (x > 88.3F ? splat<B>(88.3F) : x);
+  const Float magic = splat<B>(12582912.0F);  // 1.5 * 2^23: adding it rounds to the nearest integer
+  const Float rounded = (clamped * 1.44269504F + magic) - magic;
+  Float r = clamped - rounded * 0.693359375F;
+  r = r - rounded * -2.12194440e-4F;
+  Float p = splat<B>(1.9875691500e-4F);
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  const Int exponent = (__builtin_convertvector(rounded, Int) + 127) << 23;
+  Float scale;
+  std::memcpy(&scale, &exponent, sizeof scale);
+  const Float result = x < -87.3F ? splat<B>(0.0F) : p * scale;
+  return x == x ? result : x;
+}
+
+/// ln(1 + x) for x >= 0: exact enough for softplus (relative error about 1e-7); log of y by exponent split and a
+/// degree-8 polynomial on [sqrt(1/2), sqrt(2)], with the low part of 1 + x folded back in.
+template <int B>
+inline typename Vec<B>::Float log1p(typename Vec<B>::Float x) {
+  using Float = typename Vec<B>::Float;
+  using Int = typename Vec<B>::Int;
+  const Float y = x + 1.0F;
+  const Float lost = x - (y - 1.0F);  // what rounding of 1 + x dropped
+  Int bits;
+  std::memcpy(&bits, &y, sizeof bits);
+  Int exponent = ((bits - 0x3f3504f3) >> 23);
+  bits = bits - (exponent << 23);
+  Float m;
+  std::memcpy(&m, &bits, sizeof m);
+  const Float f = m - 1.0F;
+  Float p = splat<B>(7.0376836292e-2F);
+  p = p * f - 1.1514610310e-1F;
+  p = p * f + 1.1676998740e-1F;
+  p = p * f - 1.2420140846e-1F;
+  p = p * f + 1.4249322787e-1F;
+  p = p * f - 1.6668057665e-1F;
+  p = p * f + 2.0000714765e-1F;
+  p = p * f - 2.4999993993e-1F;
+  p = p * f + 3.3333331174e-1F;
+  const Float e = __builtin_convertvector(exponent, Float);
+  const Float square = f * f;
+  Float result = p * f * square - 0.5F * square + f;
+  result = result + e * 0.693147181F;
+  return result + lost / y;
+}
+
+template <int B>
+inline typename Vec<B>::Float logistic(typename Vec<B>::Float x) {
+  return 1.0F / (1.0F + exp<B>(-x));
+}
+
+/// All ones in the first `used` lanes, zero beyond: keeps channel padding at zero.
+template <int B>
+inline typename Vec<B>::Int lane_mask(int used) {
+  typename Vec<B>::Int mask;
+  for (int lane = 0; lane < B; ++lane) mask[lane] = lane < used ? -1 : 0;
+  return mask;
+}
+
+}  // namespace lantern::ops

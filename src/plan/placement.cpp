@@ -1,0 +1,103 @@
+#include "plan/placement.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "plan/program.hpp"
+
+namespace lantern::plan {
+
+namespace {
+
+using Order = std::vector<std::size_t>;
+
+Bytes aligned(const Interval& interval) { return round_up(interval.bytes, kAlignment); }
+
+// Lowest offset where the block fits between the already placed blocks that live at the same time.
+Packing first_fit(const std::vector<Interval>& intervals, const Order& order) {
+  Packing packing{.offsets = std::vector<Bytes>(intervals.size(), 0)};
+  std::vector<std::size_t> placed;  // by offset
+  for (const std::size_t i : order) {
+    const Interval& block = intervals[i];
+    const Bytes size = aligned(block);
+    Bytes offset = 0;
+    for (const std::size_t j : placed) {
+      const Interval& other = intervals[j];
+      if (other.last < block.first || block.last < other.first) continue;
+      if (packing.offsets[j] >= offset + size) break;
+      offset = std::max(offset, packing.offsets[j] + aligned(other));
+    }
+    packing.offsets[i] = offset;
+    packing.bytes = std::max(packing.bytes, offset + size);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
+                                   [&](Bytes value, std::size_t j) { return value < packing.offsets[j]; }),
+                  i);
+  }
+  return packing;
+}
+
+Order sorted_by(const std::vector<Interval>& intervals, const std::function<double(const Interval&)>& key) {
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(intervals[a]) > key(intervals[b]); });
+  return order;
+}
+
+}  // namespace
+
+Bytes live_peak(const std::vector<Interval>& intervals) {
+  std::vector<std::pair<std::int64_t, Bytes>> events;
+  for (const Interval& interval : intervals) {
+    events.emplace_back(interval.first, interval.bytes);
+    events.emplace_back(interval.last + 1, -interval.bytes);
+  }
+  // At equal steps frees come first: they belong to steps that are over.
+  std::ranges::sort(events);
+  Bytes live = 0;
+  Bytes peak = 0;
+  for (const auto& [step, change] : events) {
+    live += change;
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+Packing pack(const std::vector<Interval>& intervals) {
+  const auto length = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
+  const auto size = [](const Interval& i) { return static_cast<double>(i.bytes); };
+  Packing best;
+  Order best_order;
+  const auto consider = [&](const Order& order) {
+    Packing packing = first_fit(intervals, order);
+    const bool better = best_order.empty() || packing.bytes < best.bytes;
+    if (better) {
+      best = std::move(packing);
+      best_order = order;
+    }
+    return better;
+  };
+  consider(sorted_by(intervals, [&](const Interval& i) { return size(i) * length(i); }));
+  consider(sorted_by(intervals, size));
+  consider(sorted_by(intervals, length));
+  consider(sorted_by(intervals, [](const Interval& i) { return -static_cast<double>(i.first); }));
+  consider(sorted_by(intervals, [](const Interval& i) { return static_cast<double>(i.last); }));
+
+  const Bytes bound = live_peak(intervals);
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds && best.bytes > bound; ++round) {
+    // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast and repeatable.
+    Order order = best_order;
+    const std::size_t shift = static_cast<std::size_t>(round) % order.size();
+    const auto touches = [&](std::size_t i) { return best.offsets[i] + aligned(intervals[i]) == best.bytes; };
+    const auto top = std::ranges::find_if(order, touches);
+    if (top == order.end()) break;
+    const std::size_t value = *top;
+    order.erase(top);
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(shift, order.size())), value);
+    consider(order);
+  }
+  return best;
+}
+
+}  // namespace lantern::plan

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace lantern::plan {
+
+/// A block of memory that must exist from step `first` to step `last`, both included.
+struct Interval {
+  Bytes bytes = 0;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+struct Packing {
+  std::vector<Bytes> offsets;  ///< parallel to the intervals
+  Bytes bytes = 0;             ///< end of the highest block
+};
+
+/// Offline interval packing (memory.md 3.4): first fit over several orders, then blocks at the top are moved to the
+/// front of the order while that lowers the top. Offsets are multiples of kAlignment.
+Packing pack(const std::vector<Interval>& intervals);
+
+/// Largest sum of bytes alive at one step: no packing can be smaller.
+Bytes live_peak(const std::vector<Interval>& intervals);
+
+}  // namespace lantern::plan
