@@ -67,7 +67,8 @@ std::string help_text(const SectionInfo& section) {
   if (!section.aliases.empty()) out += fmt::format("  also written {}\n", alias_text(section));
   if (section.keys.empty()) out += "  no keys of its own\n";
   for (const KeyInfo& key : section.keys) {
-    out += fmt::format("\n  {}={}\n      {}\n", key.name, key.default_text, key.doc);
+    const std::string standard = key.required ? "mandatory" : "default " + key.default_text;
+    out += fmt::format("\n  {} ({})\n      {}\n", key.name, standard, key.doc);
     out += fmt::format("      {}\n", value_text(key));
   }
   return out;

@@ -51,6 +51,13 @@ class ShapeContext {
   bool joins(const Layer& layer, std::string_view key, std::string_view first_name,
              const Dims& first, std::string_view second_name, const Dims& second);
 
+  /// Layers whose keys had errors: their spec has defaults in place of what was meant, so they get
+  /// no shape.
+  void set_broken(const std::vector<bool>* broken) { broken_ = broken; }
+  bool is_broken(const Layer& layer) const {
+    return broken_ != nullptr && (*broken_)[static_cast<std::size_t>(layer.index)];
+  }
+
   // Trial runs at other sizes: joins() takes note and goes on, so that both axes are judged in one
   // run.
   void set_trial() { trial_ = true; }
@@ -62,6 +69,7 @@ class ShapeContext {
   const Network& network_;
   Diagnostics& diagnostics_;
   const std::vector<cfg::Section>* sections_;  // of the layers, in order; null after loading
+  const std::vector<bool>* broken_ = nullptr;
   std::string size_hint_;
   bool trial_ = false, misfits_w_ = false, misfits_h_ = false;
 };

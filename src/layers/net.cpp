@@ -531,6 +531,9 @@ NetSpec read_net(cfg::SectionReader& reader, const Overrides& overrides) {
   if (overrides.time_steps) net.time_steps = *overrides.time_steps;
   if (overrides.width) net.width = *overrides.width;
   if (overrides.height) net.height = *overrides.height;
+  // Defaults that follow the size must follow the new one.
+  if (!reader.has("max_crop")) net.max_crop = 2 * net.width;
+  if (!reader.has("min_crop")) net.min_crop = net.width;
   net.time_steps = std::max(1, net.time_steps);
   net.sequential_subdivisions = std::min(net.sequential_subdivisions, net.subdivisions);
   check_batch(net, reader);

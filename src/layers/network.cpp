@@ -33,7 +33,7 @@ void shape_layer(ShapeContext& context, Layer& layer, const Dims& previous) {
   layer.bflops = 0;
   layer.parameters = 0;
   layer.sources.clear();
-  if (layer.section.empty()) return;  // unknown section
+  if (context.is_broken(layer)) return;
   const LayerDef& def = *layer_defs()[layer.spec.index()];
   bool known = is_known(previous) || def.ignores_input;
   if (def.references != nullptr) {
@@ -68,16 +68,23 @@ void shape_all(Network& network, ShapeContext& context) {
 
 enum class Axis { kWidth, kHeight };
 
-bool fits(Network& trial, Axis axis, int size) {
+using Broken = const std::vector<bool>*;
+
+std::ptrdiff_t known_layers(const Network& network) {
+  return std::ranges::count_if(network.layers,
+                               [](const Layer& layer) { return is_known(layer.out); });
+}
+
+// True when every join of the axis fits at that size and no layer loses its shape.
+bool fits(Network& trial, Axis axis, int size, std::ptrdiff_t known, Broken broken) {
   (axis == Axis::kWidth ? trial.net.width : trial.net.height) = size;
   Diagnostics ignored;
   ShapeContext context(trial, ignored, nullptr);
+  context.set_broken(broken);
   context.set_trial();
   shape_all(trial, context);
-  const bool complete = std::ranges::none_of(trial.layers, [](const Layer& l) {
-    return std::holds_alternative<RouteSpec>(l.spec) && !l.section.empty() && l.out.w == 0;
-  });
-  return complete && !(axis == Axis::kWidth ? context.misfits_w() : context.misfits_h());
+  return known_layers(trial) >= known &&
+         !(axis == Axis::kWidth ? context.misfits_w() : context.misfits_h());
 }
 
 // Input pixels per cell of the coarsest map, as a power of two: nearly every network halves.
@@ -94,17 +101,18 @@ int total_stride(const Network& network, Axis axis) {
 
 // "96 or 104": the nearest multiples of the stride on both sides at which every join fits; empty
 // when none is near.
-std::string nearest_sizes(const Network& shaped, Axis axis) {
+std::string nearest_sizes(const Network& shaped, Axis axis, Broken broken) {
   constexpr int kTries = 16;
   const int size = axis == Axis::kWidth ? shaped.net.width : shaped.net.height;
   const int stride = total_stride(shaped, axis);
+  const std::ptrdiff_t known = known_layers(shaped);
   std::string out;
   for (const int direction : {-1, 1}) {
     Network trial = shaped;
     const int start = direction < 0 ? (size - 1) / stride * stride : (size / stride + 1) * stride;
     for (int i = 0, candidate = start; i < kTries && candidate > 0;
          ++i, candidate += direction * stride) {
-      if (!fits(trial, axis, candidate)) continue;
+      if (!fits(trial, axis, candidate, known, broken)) continue;
       out += fmt::format("{}{}", out.empty() ? "" : " or ", candidate);
       break;
     }
@@ -113,17 +121,18 @@ std::string nearest_sizes(const Network& shaped, Axis axis) {
 }
 
 // What to add to the message about maps that do not fit; empty when all do.
-std::string size_hint(const Network& network) {
+std::string size_hint(const Network& network, Broken broken) {
   if (network.net.width == 0) return {};
   Network trial = network;
   Diagnostics ignored;
   ShapeContext context(trial, ignored, nullptr);
+  context.set_broken(broken);
   context.set_trial();
   shape_all(trial, context);
   std::string hint;
   std::string width, height;
-  if (context.misfits_w()) width = nearest_sizes(trial, Axis::kWidth);
-  if (context.misfits_h()) height = nearest_sizes(trial, Axis::kHeight);
+  if (context.misfits_w()) width = nearest_sizes(trial, Axis::kWidth, broken);
+  if (context.misfits_h()) height = nearest_sizes(trial, Axis::kHeight, broken);
   if (!width.empty())
     hint += fmt::format("; width={} in [net] does not suit, nearest that do: {}", network.net.width,
                         width);
@@ -230,13 +239,22 @@ Network load_network(const std::string& path, std::string_view text, Diagnostics
   const std::vector<cfg::Section> sections(document.sections.begin() + 1, document.sections.end());
   if (sections.empty())
     diagnostics.error(cfg::where(path, first.line), "the network has no layers after [net]");
+  std::vector<bool> broken;
   for (const cfg::Section& section : sections) {
+    Diagnostics own;
     network.layers.push_back(
-        read_layer(path, section, static_cast<int>(network.layers.size()), diagnostics));
+        read_layer(path, section, static_cast<int>(network.layers.size()), own));
+    broken.push_back(own.has_errors());
+    for (const Diagnostics::Entry& entry : own.entries()) {
+      const bool error = entry.severity == Diagnostics::Severity::kError;
+      error ? diagnostics.error(entry.where, "{}", entry.message)
+            : diagnostics.warning(entry.where, "{}", entry.message);
+    }
   }
   mark_frozen(network);
   ShapeContext context(network, diagnostics, &sections);
-  context.set_size_hint(size_hint(network));
+  context.set_broken(&broken);
+  context.set_size_hint(size_hint(network, &broken));
   shape_all(network, context);
   return network;
 }
@@ -257,7 +275,7 @@ Network resized(const Network& network, int width, int height) {
   out.net.height = height;
   Diagnostics diagnostics;
   ShapeContext context(out, diagnostics, nullptr);
-  context.set_size_hint(size_hint(out));
+  context.set_size_hint(size_hint(out, nullptr));
   shape_all(out, context);
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
   return out;

@@ -26,7 +26,7 @@ std::string map_text(const Dims& in, const Dims& out, double bflops) {
 }
 
 std::string vector_row(std::string_view name, std::int64_t in, std::int64_t out) {
-  return fmt::format("{:<36}{:4}  ->  {:4}\n", name, in, out);
+  return fmt::format("{:<37}{:4}  ->  {:4}\n", name, in, out);
 }
 
 // The blur behind a layer with antialiasing.
@@ -35,7 +35,7 @@ std::string blur_row(const Dims& before, const Dims& after, int antialiasing, in
   const int size = antialiasing == 2 ? 2 : 3;
   const double bflops = 2.0 * size * size * static_cast<double>(after.elements()) / 1e9;
   return "  AA:  " + std::string("conv ") + filters_text(before.c, before.c) +
-         kernel_text(" ", size, stride_x, stride_y, 1) + " " + map_text(before, after, bflops);
+         kernel_text(" ", size, stride_x, stride_y, 1) + map_text(before, after, bflops);
 }
 
 class Row {
@@ -52,19 +52,18 @@ class Row {
     const Dims plain{layer_.in.w + 2 * s.padding - s.size + 1,
                      layer_.in.h + 2 * s.padding - s.size + 1, s.filters};
     const std::string row = fmt::format(
-        "{}{}{} {}", tag, filters_text(s.filters, s.groups),
+        "{}{}{}{}", tag, filters_text(s.filters, s.groups),
         kernel_text(" ", s.size, blurs ? 1 : s.stride_x, blurs ? 1 : s.stride_y, s.dilation),
         map_text(layer_.in, blurs ? plain : layer_.out, layer_.bflops));
     return blurs ? row + blur_row(plain, layer_.out, s.antialiasing, s.stride_x, s.stride_y) : row;
   }
   std::string operator()(const MaxpoolSpec& s) const {
     if (s.maxpool_depth != 0) {
-      return "max-depth         " + kernel_text("", s.size, s.stride_x, s.stride_y, 1) + " " +
-             map();
+      return "max-depth         " + kernel_text("", s.size, s.stride_x, s.stride_y, 1) + map();
     }
     if (s.antialiasing == 0) return pool("max", s.size, s.stride_x, s.stride_y);
     const Dims plain = pooled(layer_.in, s.size, s.padding, 1, 1);
-    return fmt::format("{:<17}{} {}", "max", kernel_text("", s.size, 1, 1, 1),
+    return fmt::format("{:<18}{}{}", "max", kernel_text("", s.size, 1, 1, 1),
                        map_text(layer_.in, plain, layer_.bflops)) +
            blur_row(plain, layer_.out, s.antialiasing, s.stride_x, s.stride_y);
   }
@@ -80,7 +79,7 @@ class Row {
     for (const int index : layer_.sources) sources += fmt::format(" {}", index);
     const std::string part =
         s.groups > 1 ? fmt::format("{}/{}", s.group_id, s.groups) : std::string();
-    return fmt::format("route {:<38} {:>6} -> {}\n", sources, part, dims_text(layer_.out));
+    return fmt::format("route {:<32} {:>6} -> {}\n", sources, part, dims_text(layer_.out));
   }
   std::string operator()(const ShortcutSpec& s) const {
     std::string sources, mismatches;
@@ -100,15 +99,15 @@ class Row {
   std::string operator()(const UpsampleSpec& s) const {
     const std::string factor =
         s.stride > 0 ? fmt::format("{:2}x", s.stride) : fmt::format("1/{}x", -s.stride);
-    return fmt::format("{:<19}{:>9} {} -> {}\n", s.stride > 0 ? "upsample" : "downsample", factor,
+    return fmt::format("{:<24}{:>3}  {} -> {}\n", s.stride > 0 ? "upsample" : "downsample", factor,
                        dims_text(layer_.in), dims_text(layer_.out));
   }
   std::string operator()(const Reorg3dSpec& s) const { return reorg("reorg3d", s.stride); }
   std::string operator()(const ReorgSpec& s) const { return reorg("reorg", s.stride); }
   std::string operator()(const DropoutSpec& s) const {
     const std::string block = s.dropblock != 0 ? "dropblock " : "dropout   ";
-    return fmt::format("{} p = {:.3f} {:>17} -> {:6}\n", block, s.probability, layer_.in.elements(),
-                       layer_.out.elements());
+    return fmt::format("{} p = {:.3f}        {:4}  ->   {:4}\n", block, s.probability,
+                       layer_.in.elements(), layer_.out.elements());
   }
   std::string operator()(const BatchnormSpec&) const {
     return shape_row("Batch Normalization Layer");
@@ -119,10 +118,10 @@ class Row {
                        ops::to_string(s.activation));
   }
   std::string operator()(const SoftmaxSpec&) const {
-    return fmt::format("{:<46}{:6}\n", "softmax", layer_.out.elements());
+    return fmt::format("{:<47}{:4}\n", "softmax", layer_.out.elements());
   }
   std::string operator()(const CostSpec&) const {
-    return fmt::format("{:<46}{:6}\n", "cost", layer_.out.elements());
+    return fmt::format("{:<47}{:4}\n", "cost", layer_.out.elements());
   }
   std::string operator()(const CropSpec&) const {
     return "Crop Layer                   " + plain_map();
@@ -131,7 +130,7 @@ class Row {
     return shape_row("Local Response Normalization Layer");
   }
   std::string operator()(const LocalSpec& s) const {
-    return fmt::format("local {}{} {} -> {}\n", filters_text(s.filters, 1),
+    return fmt::format("local {}{}{} -> {}\n", filters_text(s.filters, 1),
                        kernel_text(" ", s.size, s.stride, s.stride, 1), dims_text(layer_.in),
                        dims_text(layer_.out));
   }
@@ -139,11 +138,11 @@ class Row {
   std::string operator()(const GruSpec&) const { return vectors("gru"); }
   std::string operator()(const LstmSpec&) const { return vectors("lstm"); }
   std::string operator()(const CrnnSpec& s) const {
-    return fmt::format("crnn  {}{} {}", filters_text(s.hidden, s.groups),
+    return fmt::format("crnn  {}{}{}", filters_text(s.hidden, s.groups),
                        kernel_text(" ", s.size, s.stride, s.stride, s.dilation), map());
   }
   std::string operator()(const ConvLstmSpec& s) const {
-    return fmt::format("clstm {}{} {}", filters_text(s.output, s.groups),
+    return fmt::format("clstm {}{}{}", filters_text(s.output, s.groups),
                        kernel_text(" ", s.size, s.stride, s.stride, s.dilation), map());
   }
   std::string operator()(const HistorySpec&) const {
@@ -165,7 +164,7 @@ class Row {
     return fmt::format("{} -> {}\n", dims_text(layer_.in), dims_text(layer_.out));
   }
   std::string pool(std::string_view name, int size, int stride_x, int stride_y) const {
-    return fmt::format("{:<17}{} {}", name, kernel_text("", size, stride_x, stride_y, 1), map());
+    return fmt::format("{:<18}{}{}", name, kernel_text("", size, stride_x, stride_y, 1), map());
   }
   std::string source(std::string_view name) const {
     return fmt::format("{} Layer: {}\n", name, layer_.sources.front());
