@@ -2,7 +2,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -37,6 +39,22 @@ void Executor::run(graph::ProgramKind kind, const ops::RunContext& context) {
     time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ++time.runs;
   }
+}
+
+std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind, const ops::RunContext& context) {
+  omp_set_num_threads(threads_);
+  for (const plan::Instruction& instruction : program_.of(kind)) {
+    if (instruction.kind != plan::Instruction::Kind::kRun) continue;
+    selection_.kernels[instruction.index]->run(context);
+    for (const std::uint32_t tensor : selection_.selected.ops[instruction.index].writes) {
+      const graph::SelectedTensor& info = selection_.selected.tensors[tensor];
+      if (info.dtype != DType::kF32 || info.role == graph::Role::kScratch) continue;
+      const auto* values = reinterpret_cast<const float*>(arena_.at(program_.placements[tensor].offset));
+      const auto count = static_cast<std::size_t>(info.bytes) / sizeof(float);
+      if (!std::all_of(values, values + count, [](float v) { return std::isfinite(v); })) return info.name;
+    }
+  }
+  return std::nullopt;
 }
 
 std::span<std::byte> Executor::bytes(graph::TensorId tensor) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/arena.hpp"
@@ -24,6 +26,10 @@ class Executor {
   Executor(ops::Selection selection, plan::Program program, int threads);
 
   void run(graph::ProgramKind kind, const ops::RunContext& context);
+
+  /// Runs a program op by op and stops at the first f32 tensor that holds NaN or infinity; its name, or nothing. For
+  /// finding the cause after a run has failed: as slow as reading everything that is written.
+  std::optional<std::string> find_non_finite(graph::ProgramKind kind, const ops::RunContext& context);
 
   /// Values in plain row-major order, whatever the layout. f32 tensors only.
   void write(graph::TensorId tensor, std::span<const float> plain);

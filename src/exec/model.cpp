@@ -1,0 +1,147 @@
+#include "exec/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/rng.hpp"
+#include "plan/checker.hpp"
+#include "plan/planner.hpp"
+
+namespace lantern::exec {
+
+using graph::ProgramKind;
+using graph::TensorId;
+
+Compiled compile(const layers::Network& network, const ModelOptions& options) {
+  Compiled result;
+  result.lowered = layers::lower(network, {.training = options.training,
+                                           .mini_batch = options.mini_batch,
+                                           .forward_batch = options.forward_batch,
+                                           .fuse_residual = options.fuse_residual,
+                                           .input_gradient = options.input_gradient});
+  result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
+  result.program = plan::make_program(result.selection.selected, {.keep_everything = options.keep_everything});
+  plan::check(result.selection.selected, result.program);
+  return result;
+}
+
+Model::Model(layers::Network network, const ModelOptions& options) : network_(std::move(network)), options_(options) {
+  Compiled compiled = compile(network_, options_);
+  lowered_ = std::move(compiled.lowered);
+  executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program), options_.threads);
+}
+
+void Model::initialise(std::uint64_t seed) {
+  for (std::size_t i = 0; i < lowered_.parameters.size(); ++i) {
+    const layers::ParameterBinding& binding = lowered_.parameters[i];
+    const Shape& shape = lowered_.graph.type(binding.tensor).shape;
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0F);
+    const layers::Layer& layer = network_.layers[static_cast<std::size_t>(binding.layer)];
+    if (binding.array == "scales") {
+      std::ranges::fill(values, 1.0F);
+    } else if (binding.array == "weights" && shape.rank() >= 2) {
+      const auto fan_in = static_cast<float>(shape.elements() / shape[0]);
+      const float reach = std::sqrt(2.0F / fan_in);
+      Rng rng(seed, "initial " + binding.array, 0, static_cast<std::uint32_t>(layer.index));
+      for (float& value : values) value = rng.uniform(-1.0F, 1.0F) * reach;
+    } else if (binding.array == "weights") {
+      std::ranges::fill(values, 1.0F);  // weights of a shortcut
+    }
+    set_parameter(i, values);
+  }
+}
+
+void Model::set_parameter(std::size_t binding, std::span<const float> values) {
+  const layers::ParameterBinding& entry = lowered_.parameters[binding];
+  executor_->write(entry.tensor, values);
+  if (entry.next) executor_->write(*entry.next, values);
+}
+
+void Model::get_parameter(std::size_t binding, std::span<float> values) const {
+  executor_->read(lowered_.parameters[binding].tensor, values);
+}
+
+namespace {
+void feed(Executor& executor, TensorId tensor, std::span<const float> values) {
+  const std::span<std::byte> bytes = executor.bytes(tensor);
+  LANTERN_ASSERT(values.size_bytes() == bytes.size(), "an input is fed whole");
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+}
+}  // namespace
+
+void Model::run_mini_batch(std::span<const float> images, std::span<const float> truth,
+                           const ops::RunContext& context) {
+  feed(*executor_, *lowered_.images, images);
+  if (!lowered_.losses.empty()) feed(*executor_, lowered_.losses.front().truth, truth);
+  executor_->run(ProgramKind::kMiniBatch, context);
+}
+
+std::vector<LossReport> Model::losses() const {
+  std::vector<LossReport> reports;
+  for (const layers::LossBinding& loss : lowered_.losses) {
+    LossReport report{.layer = loss.layer};
+    const std::span<const std::byte> bytes = executor_->bytes(loss.cost);
+    if (loss.yolo) {
+      const std::span<const ops::YoloImageStats> images(
+          reinterpret_cast<const ops::YoloImageStats*>(bytes.data()),
+          static_cast<std::size_t>(options_.mini_batch));
+      report.yolo = ops::combine(images);
+      report.cost = ops::yolo_cost(*loss.yolo, *report.yolo);
+    } else {
+      const auto* costs = reinterpret_cast<const double*>(bytes.data());
+      for (std::int64_t i = 0; i < options_.mini_batch; ++i) report.cost += costs[i];
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::optional<std::string> Model::find_non_finite_gradient(const ops::RunContext& context) {
+  if (!lowered_.finite_flags) return std::nullopt;
+  executor_->run(ProgramKind::kCheck, context);
+  const auto* flags = reinterpret_cast<const float*>(executor_->bytes(*lowered_.finite_flags).data());
+  for (std::size_t i = 0; i < lowered_.checked.size(); ++i) {
+    if (flags[i] != 0) return lowered_.graph.tensor(lowered_.checked[i]).name;
+  }
+  return std::nullopt;
+}
+
+void Model::update(const ops::RunContext& context) { executor_->run(ProgramKind::kUpdate, context); }
+
+void Model::abandon_iteration() {
+  for (const layers::ParameterBinding& binding : lowered_.parameters) {
+    if (!binding.next) continue;
+    const std::span<const std::byte> committed = executor_->bytes(binding.tensor);
+    std::memcpy(executor_->bytes(*binding.next).data(), committed.data(), committed.size());
+  }
+}
+
+std::optional<std::string> Model::find_non_finite_tensor(const ops::RunContext& context) {
+  return executor_->find_non_finite(ProgramKind::kMiniBatch, context);
+}
+
+void Model::take_state(const Model& other) {
+  LANTERN_ASSERT(lowered_.parameters.size() == other.lowered_.parameters.size(), "both models are of one network");
+  std::vector<float> values;
+  for (std::size_t i = 0; i < lowered_.parameters.size(); ++i) {
+    const layers::ParameterBinding& to = lowered_.parameters[i];
+    const layers::ParameterBinding& from = other.lowered_.parameters[i];
+    values.resize(static_cast<std::size_t>(lowered_.graph.type(to.tensor).shape.elements()));
+    const auto move = [&](TensorId source, TensorId target) {
+      other.executor_->read(source, values);
+      executor_->write(target, values);
+    };
+    move(from.tensor, to.tensor);
+    if (from.momentum && to.momentum) move(*from.momentum, *to.momentum);
+    if (from.next && to.next) move(*from.next, *to.next);
+  }
+}
+
+void Model::forward(std::span<const float> images) {
+  feed(*executor_, *lowered_.forward_images, images);
+  executor_->run(ProgramKind::kForward, {});
+}
+
+}  // namespace lantern::exec

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/executor.hpp"
+#include "layers/lower.hpp"
+#include "layers/network.hpp"
+#include "ops/yolo_loss/yolo_loss.hpp"
+
+namespace lantern::exec {
+
+struct ModelOptions {
+  bool training = false;
+  std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
+  std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
+  int threads = 1;
+  bool keep_everything = false;    ///< every tensor stays readable after a program (tests)
+  bool fuse_residual = true;
+  bool input_gradient = false;
+};
+
+/// The cost of one loss layer over the last mini-batch, not divided by the images.
+struct LossReport {
+  int layer = 0;
+  double cost = 0;
+  std::optional<ops::YoloStats> yolo;
+};
+
+/// What compiling gives before any memory is taken: enough to plan and to dump.
+struct Compiled {
+  layers::Lowered lowered;
+  ops::Selection selection;
+  plan::Program program;
+};
+/// cfg network -> graph -> selection -> checked program.
+Compiled compile(const layers::Network& network, const ModelOptions& options);
+
+/// A network ready to run: its graph, its checked plan and its arena.
+class Model {
+ public:
+  Model(layers::Network network, const ModelOptions& options);
+
+  const layers::Network& network() const { return network_; }
+  const layers::Lowered& lowered() const { return lowered_; }
+  const ModelOptions& options() const { return options_; }
+  Executor& executor() { return *executor_; }
+  const Executor& executor() const { return *executor_; }
+
+  /// Initial weights by reference/training.md 9.4, each value a function of (seed, layer, array, index).
+  void initialise(std::uint64_t seed);
+
+  /// Values of an array of the weights file, plain order.
+  void set_parameter(std::size_t binding, std::span<const float> values);
+  void get_parameter(std::size_t binding, std::span<float> values) const;
+
+  /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over subdivisions.
+  void run_mini_batch(std::span<const float> images, std::span<const float> truth, const ops::RunContext& context);
+  /// Costs of the last mini-batch by loss layer; the network's cost is their mean.
+  std::vector<LossReport> losses() const;
+  /// Name of the first parameter gradient (in program order) that is not finite; call before `update`.
+  std::optional<std::string> find_non_finite_gradient(const ops::RunContext& context);
+  /// Changes parameters, momentum and rolling statistics.
+  void update(const ops::RunContext& context);
+  /// Drops the iteration: rolling statistics go back to those of the last update.
+  void abandon_iteration();
+
+  /// Name of the first tensor, in program order, that the last mini-batch fills with a value that is not finite.
+  std::optional<std::string> find_non_finite_tensor(const ops::RunContext& context);
+  /// Takes parameters, momentum and rolling statistics over from a model of the same network at another size.
+  void take_state(const Model& other);
+
+  /// Feeds images [N,C,H,W] and runs the forward program; head outputs are then in the executor.
+  void forward(std::span<const float> images);
+
+ private:
+  layers::Network network_;
+  ModelOptions options_;
+  layers::Lowered lowered_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace lantern::exec

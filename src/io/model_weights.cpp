@@ -1,0 +1,72 @@
+#include "io/model_weights.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace lantern::io {
+
+WeightsLayout weights_layout(const layers::Network& network) {
+  WeightsLayout layout;
+  for (const layers::Layer& layer : network.layers) {
+    const std::vector<layers::ParameterArray> arrays = layers::parameter_arrays(layer);
+    if (arrays.empty()) continue;
+    WeightsLayer entry{.layer = layer.index, .section = layer.section};
+    entry.dontload = layer.common.dontload != 0;
+    entry.dontloadscales = layer.common.dontloadscales != 0;
+    std::int64_t rows = layer.out.c;
+    bool connected = false;
+    if (const auto* conv = std::get_if<layers::ConvolutionalSpec>(&layer.spec)) {
+      entry.flipped = conv->flipped != 0;
+      rows = conv->filters;
+    } else if (const auto* full = std::get_if<layers::ConnectedSpec>(&layer.spec)) {
+      rows = full->output;
+      connected = true;
+    }
+    for (const layers::ParameterArray& array : arrays) {
+      const bool matrix = array.name == kWeights;
+      entry.arrays.push_back({array.name, array.count, matrix ? rows : 0, matrix && connected});
+    }
+    layout.push_back(std::move(entry));
+  }
+  return layout;
+}
+
+namespace {
+std::size_t binding_of(const layers::Lowered& lowered, int layer, std::string_view array) {
+  const auto found = std::ranges::find_if(lowered.parameters, [&](const layers::ParameterBinding& b) {
+    return b.layer == layer && b.array == array;
+  });
+  LANTERN_ASSERT(found != lowered.parameters.end(), "every array of the weights file is a parameter");
+  return static_cast<std::size_t>(found - lowered.parameters.begin());
+}
+}  // namespace
+
+LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
+                           Diagnostics& warnings) {
+  const WeightsLayout layout = weights_layout(model.network());
+  const Weights weights = read_weights(path, layout, purpose, warnings);
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    for (std::size_t k = 0; k < layout[i].arrays.size(); ++k) {
+      if (weights.values[i][k].empty()) continue;
+      model.set_parameter(binding_of(model.lowered(), layout[i].layer, layout[i].arrays[k].name),
+                          weights.values[i][k]);
+    }
+  }
+  return {weights.header, weights.layers_loaded, weights.layers_expected};
+}
+
+void save_weights(const exec::Model& model, const std::filesystem::path& path, const WeightsHeader& header) {
+  const WeightsLayout layout = weights_layout(model.network());
+  WeightsValues values(layout.size());
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    for (const WeightsArray& array : layout[i].arrays) {
+      std::vector<float> plain(static_cast<std::size_t>(array.count));
+      model.get_parameter(binding_of(model.lowered(), layout[i].layer, array.name), plain);
+      values[i].push_back(std::move(plain));
+    }
+  }
+  write_weights(path, header, layout, views_of(values));
+}
+
+}  // namespace lantern::io

@@ -1,0 +1,74 @@
+#include "train/metrics.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace lantern::train {
+
+namespace {
+// JSON has no NaN: a value that is not finite becomes null.
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+}  // namespace
+
+Metrics::Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title,
+                 std::int64_t max_iterations, double max_chart_loss)
+    : log_path_(std::move(log)), chart_path_(std::move(chart)), log_(log_path_, std::ios::app) {
+  if (!log_) throw Error(ErrorCode::kResource, log_path_.string(), "the metrics log cannot be written");
+  chart_.title = std::move(title);
+  chart_.max_iterations = max_iterations;
+  chart_.max_loss = max_chart_loss;
+}
+
+void Metrics::add(const IterationRecord& record) {
+  chart_.losses.push_back({record.iteration, record.loss, record.average_loss});
+  chart_.rates.push_back({record.iteration, record.rate});
+  nlohmann::json line{{"schema", 1},
+                      {"iteration", record.iteration},
+                      {"loss", number(record.loss)},
+                      {"average_loss", number(record.average_loss)},
+                      {"rate", record.rate},
+                      {"seconds", record.seconds},
+                      {"seconds_waiting", record.seconds_waiting},
+                      {"images", record.images},
+                      {"width", record.width},
+                      {"height", record.height}};
+  for (const exec::LossReport& loss : record.losses) {
+    nlohmann::json head{{"layer", loss.layer}, {"cost", number(loss.cost)}};
+    if (loss.yolo) {
+      head["count"] = loss.yolo->count;
+      head["mean_iou"] = number(loss.yolo->mean_iou());
+      head["mean_class"] = number(loss.yolo->mean_class());
+      head["objectness_positive"] = number(loss.yolo->mean_objectness_positive());
+      head["objectness_negative"] = number(loss.yolo->mean_objectness_negative());
+      head["recall50"] = loss.yolo->recall_50();
+      head["recall75"] = loss.yolo->recall_75();
+      head["box_loss"] = number(loss.yolo->box_squares);
+      head["objectness_loss"] = number(loss.yolo->objectness_squares);
+      head["class_loss"] = number(loss.yolo->class_squares);
+    }
+    line["heads"].push_back(std::move(head));
+  }
+  log_ << line.dump() << '\n' << std::flush;
+}
+
+void Metrics::add_map(std::int64_t iteration, double map, double iou_thresh) {
+  const std::string name = fmt::format("mAP@{:.2f}", iou_thresh);
+  if (chart_.percents.empty()) chart_.percents.push_back({name, {}});
+  chart_.percents[0].points.push_back({iteration, map});
+  log_ << nlohmann::json{{"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}.dump()
+       << '\n'
+       << std::flush;
+}
+
+void Metrics::draw_chart(std::optional<double> hours_left) {
+  chart_.hours_left = hours_left;
+  write_file_atomically(chart_path_, draw::render_chart(chart_, draw::ChartFormat::kPng));
+  std::filesystem::path svg = chart_path_;
+  svg.replace_extension(".svg");
+  if (svg != chart_path_) write_file_atomically(svg, draw::render_chart(chart_, draw::ChartFormat::kSvg));
+}
+
+}  // namespace lantern::train

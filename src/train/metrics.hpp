@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "draw/chart.hpp"
+#include "exec/model.hpp"
+
+namespace lantern::train {
+
+/// Numbers of one finished iteration.
+struct IterationRecord {
+  std::int64_t iteration = 0;
+  double loss = 0, average_loss = 0, rate = 0;
+  double seconds = 0;          ///< computing
+  double seconds_waiting = 0;  ///< for the loader
+  std::int64_t images = 0;     ///< since iteration 0
+  int width = 0, height = 0;
+  std::vector<exec::LossReport> losses;  ///< of the last mini-batch
+};
+
+/// The metrics log (JSON lines, one an iteration, one an evaluation) and the chart that is drawn from it.
+class Metrics {
+ public:
+  Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title, std::int64_t max_iterations,
+          double max_chart_loss);
+
+  void add(const IterationRecord& record);
+  void add_map(std::int64_t iteration, double map, double iou_thresh);
+  /// Draws the chart as PNG, and beside it as SVG; atomic.
+  void draw_chart(std::optional<double> hours_left);
+  const std::filesystem::path& chart() const { return chart_path_; }
+
+ private:
+  std::filesystem::path log_path_, chart_path_;
+  std::ofstream log_;
+  draw::ChartData chart_;
+};
+
+}  // namespace lantern::train

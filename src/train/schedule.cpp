@@ -1,0 +1,54 @@
+#include "train/schedule.hpp"
+
+namespace lantern::train {
+
+namespace {
+Policy policy_of(layers::Policy policy) {
+  switch (policy) {
+    case layers::Policy::kConstant: return Policy::kConstant;
+    case layers::Policy::kStep: return Policy::kStep;
+    case layers::Policy::kSteps: return Policy::kSteps;
+    case layers::Policy::kExp: return Policy::kExp;
+    case layers::Policy::kPoly: return Policy::kPoly;
+    case layers::Policy::kRandom: return Policy::kRandom;
+    case layers::Policy::kSigmoid: return Policy::kSigmoid;
+    case layers::Policy::kSgdr: return Policy::kSgdr;
+  }
+  return Policy::kConstant;
+}
+}  // namespace
+
+Schedule schedule_of(const layers::Network& network) {
+  const layers::NetSpec& net = network.net;
+  Schedule schedule{.policy = policy_of(net.policy),
+                    .learning_rate = net.learning_rate,
+                    .learning_rate_min = net.learning_rate_min,
+                    .power = net.power,
+                    .gamma = net.gamma,
+                    .scale = net.scale,
+                    .step = net.step,
+                    .steps = {net.steps.begin(), net.steps.end()},
+                    .scales = {net.scales.begin(), net.scales.end()},
+                    .burn_in = net.burn_in,
+                    .max_batches = net.max_batches,
+                    .sgdr_cycle = net.sgdr_cycle,
+                    .sgdr_mult = net.sgdr_mult,
+                    .seed = static_cast<std::uint64_t>(net.seed)};
+  // Extra scales have no step to take effect at.
+  if (schedule.scales.size() > schedule.steps.size()) schedule.scales.resize(schedule.steps.size());
+  check(schedule, network.path);
+  return schedule;
+}
+
+MultiScale multi_scale_of(const layers::Network& network, float random, std::uint64_t seed) {
+  const layers::NetSpec& net = network.net;
+  MultiScale scale{.net = {net.width, net.height},
+                   .random = random,
+                   .resize_step = net.resize_step,
+                   .max_batches = net.max_batches,
+                   .seed = seed};
+  check(scale, network.path);
+  return scale;
+}
+
+}  // namespace lantern::train

@@ -1,0 +1,395 @@
+#include "train/trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "data/loader.hpp"
+#include "io/model_weights.hpp"
+#include "train/checkpoints.hpp"
+#include "train/evaluate.hpp"
+#include "train/metrics.hpp"
+#include "train/run_setup.hpp"
+#include "train/schedule.hpp"
+
+namespace lantern::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Size and mini-batch of every block of ten iterations, fixed before the first one.
+class Shapes {
+ public:
+  Shapes(const layers::Network& network, const MultiScale& scale)
+      : scale_(scale), subdivisions_(network.net.subdivisions), base_(network.net.batch / network.net.subdivisions),
+        dynamic_(network.net.dynamic_minibatch != 0 && scale.is_on()) {
+    if (!dynamic_) return;
+    std::int64_t images = 0;
+    for (std::int64_t k = 0; k * kIterationsPerSize < scale.max_batches; ++k) {
+      first_image_.push_back(images);
+      images += kIterationsPerSize * mini_batch(k * kIterationsPerSize) * subdivisions_;
+    }
+  }
+
+  NetSize size(std::int64_t iteration) const { return scale_.is_on() ? size_at(scale_, iteration) : scale_.net; }
+  std::int64_t mini_batch(std::int64_t iteration) const {
+    if (!dynamic_) return base_;
+    return dynamic_minibatch(base_, largest_size(scale_), size(iteration), std::int64_t{1} << 20);
+  }
+  std::int64_t images(std::int64_t iteration) const { return mini_batch(iteration) * subdivisions_; }
+  std::int64_t largest_images() const {
+    std::int64_t largest = base_ * subdivisions_;
+    if (dynamic_) {
+      for (const NetSize& size : possible_sizes(scale_)) {
+        largest = std::max(largest, subdivisions_ * dynamic_minibatch(base_, largest_size(scale_), size,
+                                                                      std::int64_t{1} << 20));
+      }
+    }
+    return largest;
+  }
+  data::IterationShape loader_shape(std::int64_t iteration) const {
+    const NetSize s = size(iteration);
+    std::int64_t first = iteration * base_ * subdivisions_;
+    if (dynamic_) {
+      const std::int64_t k = iteration / kIterationsPerSize;
+      first = first_image_[static_cast<std::size_t>(k)] + iteration % kIterationsPerSize * images(iteration);
+    }
+    return {static_cast<int>(s.width), static_cast<int>(s.height), images(iteration), first};
+  }
+
+ private:
+  MultiScale scale_;
+  std::int64_t subdivisions_, base_;
+  bool dynamic_;
+  std::vector<std::int64_t> first_image_;
+};
+
+class Run {
+ public:
+  Run(const TrainSettings& settings, Console& console)
+      : settings_(settings), console_(console), setup_(set_up_run(settings, console)),
+        net_(setup_.network.net), schedule_(schedule_of(setup_.network)),
+        scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)), shapes_(setup_.network, scale_) {}
+
+  TrainResult run() {
+    check_settings();
+    console_.notice(layers::layer_table(setup_.network));
+    make_model(shapes_.size(0), shapes_.mini_batch(0));
+    start_iteration();
+    if (t_ != 0) make_model(shapes_.size(t_), shapes_.mini_batch(t_));
+    Checkpoints checkpoints(setup_.backup, setup_.base, settings_.cfg_file, setup_.save_weights, setup_.save_last, t_);
+    Metrics metrics(settings_.log_file.empty() ? setup_.backup / (setup_.base + "_metrics.jsonl")
+                                               : std::filesystem::path(settings_.log_file),
+                    settings_.chart_file.empty() ? setup_.backup / fmt::format("chart_{}.png", setup_.base)
+                                                 : std::filesystem::path(settings_.chart_file),
+                    setup_.base, net_.max_batches, net_.max_chart_loss);
+    data::DetectorLoader loader(loader_spec());
+    announce(loader);
+    last_map_ = t_;
+    while (t_ < net_.max_batches) {
+      iterate(loader, checkpoints, metrics);
+      if (console_.interrupted()) {
+        const auto path = checkpoints.save(*model_, "last", seen());
+        metrics.draw_chart(hours_left());
+        throw Error(ErrorCode::kInterrupted, "", "stopped at iteration {}; weights are in {}", t_, path.string());
+      }
+    }
+    result_.final_weights = checkpoints.save(*model_, "final", seen()).string();
+    metrics.draw_chart(0.0);
+    result_.iterations = t_;
+    result_.average_loss = average_loss_;
+    result_.chart = metrics.chart().string();
+    const data::LoaderStats stats = loader.stats();
+    if (stats.bad_images > 0) {
+      console_.notice(fmt::format("{} image files could not be used", stats.bad_images));
+    }
+    return result_;
+  }
+
+ private:
+  void check_settings() {
+    if (net_.max_batches <= 0) {
+      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
+                  "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
+                  net_.max_batches, std::max(6000, 2000 * setup_.classes));
+    }
+    on_nan_skip_ = net_.on_nan == layers::OnNan::kSkip;
+    bool rollback = net_.on_nan == layers::OnNan::kRollback;
+    if (!settings_.on_nan.empty()) {
+      on_nan_skip_ = settings_.on_nan == "skip";
+      rollback = settings_.on_nan == "rollback";
+    }
+    if (rollback) {
+      throw Error(ErrorCode::kUsage, "", "on_nan=rollback is not supported by this version: use stop or skip");
+    }
+    if (net_.ema_alpha > 0) {
+      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
+                  "error: [net] ema_alpha is not supported: this version keeps no averaged weights; remove the key");
+    }
+    if (net_.loss_scale != 1) {
+      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
+                  "error: [net] loss_scale is for mixed precision; this version trains in fp32, remove the key");
+    }
+  }
+
+  // A model for one input size; parameters and momentum move over from the one before.
+  void make_model(NetSize size, std::int64_t mini_batch) {
+    std::unique_ptr<exec::Model> old = std::move(model_);
+    const bool fits = old && old->network().net.width == size.width && old->network().net.height == size.height &&
+                      old->options().mini_batch == mini_batch;
+    if (fits) {
+      model_ = std::move(old);
+      return;
+    }
+    layers::Network network =
+        scale_.is_on() ? layers::resized(setup_.network, static_cast<int>(size.width), static_cast<int>(size.height))
+                       : setup_.network;
+    model_ = std::make_unique<exec::Model>(std::move(network), exec::ModelOptions{.training = true,
+                                                                                  .mini_batch = mini_batch,
+                                                                                  .forward_batch = 0,
+                                                                                  .threads = settings_.threads});
+    if (old) {
+      model_->take_state(*old);
+    } else {
+      model_->initialise(setup_.seed);
+    }
+  }
+
+  // Loads the weights file and finds out where the run begins.
+  void start_iteration() {
+    if (settings_.weights_file.empty()) return;
+    Diagnostics warnings;
+    const io::LoadedWeights loaded =
+        io::load_weights(*model_, settings_.weights_file, io::Purpose::kTraining, warnings);
+    for (const Diagnostics::Entry& entry : warnings.entries()) console_.notice(entry.to_string());
+    console_.notice(fmt::format("Loading weights from {}... seen {}, trained: {} K-images; {} of {} layers with weights loaded",
+                                settings_.weights_file, loaded.header.has_wide_seen() ? 64 : 32,
+                                loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
+    if (settings_.clear) return;
+    t_ = static_cast<std::int64_t>(loaded.header.seen / static_cast<std::uint64_t>(net_.batch));
+    if (t_ >= net_.max_batches) {
+      throw Error(ErrorCode::kInvalidData, settings_.weights_file,
+                  "was trained for {} iterations of {} images, which is past max_batches={}: use -clear to start at "
+                  "iteration 0 with these weights, or raise max_batches in {}",
+                  t_, net_.batch, net_.max_batches, settings_.cfg_file);
+    }
+  }
+
+  data::LoaderSpec loader_spec() const {
+    data::LoaderSpec spec;
+    spec.dataset = setup_.dataset;
+    spec.augment = setup_.augment;
+    spec.images_per_iteration = net_.batch;
+    if (scale_.is_on()) {
+      const NetSize largest = largest_size(scale_);
+      spec.max_w = static_cast<int>(largest.width);
+      spec.max_h = static_cast<int>(largest.height);
+      spec.max_images = shapes_.largest_images();
+      spec.shape = [shapes = shapes_](std::int64_t iteration) { return shapes.loader_shape(iteration); };
+    }
+    spec.seed = setup_.seed;
+    spec.sampling = net_.sampling == layers::Sampling::kReplacement ? data::Sampling::kReplacement
+                                                                    : data::Sampling::kPermutation;
+    spec.first_iteration = t_;
+    spec.last_iteration = net_.max_batches;
+    spec.threads = settings_.loader_threads;
+    spec.bad_data_limit = static_cast<double>(net_.bad_data_limit) / 100;
+    spec.decode.exif = net_.exif == layers::Exif::kApply;
+    return spec;
+  }
+
+  void announce(const data::DetectorLoader& loader) {
+    console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
+                                setup_.dataset->images.size(), shapes_.mini_batch(t_), net_.subdivisions,
+                                setup_.seed));
+    console_.notice(fmt::format("memory: arena {}, loader queue {}", format_bytes(model_->executor().arena_bytes()),
+                                format_bytes(loader.bytes())));
+    if (scale_.is_on()) {
+      const auto sizes = possible_sizes(scale_);
+      console_.notice(fmt::format("random={}: sizes {} x {} to {} x {}, a new one every {} iterations", setup_.random,
+                                  sizes.front().width, sizes.front().height, sizes.back().width, sizes.back().height,
+                                  kIterationsPerSize));
+    }
+  }
+
+  void resize_if_due() {
+    if (!scale_.is_on() || t_ % kIterationsPerSize != 0) return;
+    const NetSize size = shapes_.size(t_);
+    if (size.width != model_->network().net.width || size.height != model_->network().net.height) {
+      console_.line(fmt::format("Resizing, random_coef = {:.2f}\n\n {} x {} ",
+                                setup_.random == 1 ? 1.4 : setup_.random, size.width, size.height));
+    }
+    make_model(size, shapes_.mini_batch(t_));
+  }
+
+  void iterate(data::DetectorLoader& loader, Checkpoints& checkpoints, Metrics& metrics) {
+    const auto wall = Clock::now();
+    resize_if_due();
+    const data::Batch& batch = loader.next();
+    const double waited = seconds_since(wall);
+    const auto start = Clock::now();
+    const std::int64_t mini_batch = model_->options().mini_batch;
+    ops::RunContext context{.seed = setup_.seed,
+                            .iteration = t_ + 1,
+                            .momentum = net_.momentum,
+                            .decay = net_.decay,
+                            .batch = static_cast<float>(batch.count),
+                            .max_iterations = net_.max_batches,
+                            .burn_in = net_.burn_in};
+    context.learning_rate = static_cast<float>(learning_rate(schedule_, t_ + 1));
+    const auto image_floats = static_cast<std::size_t>(std::int64_t{batch.channels} * batch.net_h * batch.net_w);
+    const auto truth_floats = static_cast<std::size_t>(model_->lowered().truth_floats);
+    double cost = 0;
+    IterationRecord record;
+    for (int part = 0; part < net_.subdivisions; ++part) {
+      context.subdivision = part;
+      const auto first = static_cast<std::size_t>(part * mini_batch);
+      const auto count = static_cast<std::size_t>(mini_batch);
+      model_->run_mini_batch(batch.images.subspan(first * image_floats, count * image_floats),
+                             batch.truth.subspan(first * truth_floats, count * truth_floats), context);
+      record.losses = model_->losses();
+      double network_cost = 0;
+      for (const exec::LossReport& loss : record.losses) network_cost += loss.cost;
+      cost += network_cost / static_cast<double>(record.losses.size());
+      if (!std::isfinite(cost)) break;
+    }
+    const double loss = cost / static_cast<double>(batch.count);
+    const bool usable = update_or_stop(loss, context, batch);
+    loader.release();
+    if (usable) {
+      average_loss_ = average_loss_ < 0 ? loss : 0.9 * average_loss_ + 0.1 * loss;
+    }
+    ++t_;
+    images_done_ += batch.count;
+    record.iteration = t_;
+    record.loss = loss;
+    record.average_loss = average_loss_;
+    record.rate = context.learning_rate;
+    record.seconds = seconds_since(start);
+    record.seconds_waiting = waited;
+    record.images = static_cast<std::int64_t>(seen());
+    record.width = batch.net_w;
+    record.height = batch.net_h;
+    result_.seconds_computing += record.seconds;
+    result_.seconds_waiting += waited;
+    result_.images += batch.count;
+    if (waited > 0.1 && t_ > 1) {
+      console_.notice(fmt::format("Loaded: {:f} seconds - performance bottleneck on CPU or Disk HDD/SSD", waited));
+    }
+    metrics.add(record);
+    recent_.push_back(seconds_since(wall));
+    if (recent_.size() > 100) recent_.pop_front();
+    console_.line(fmt::format("\n {}: {:f}, {:f} avg loss, {:f} rate, {:f} seconds, {} images, {:f} hours left", t_, loss,
+                              average_loss_, context.learning_rate, record.seconds, seen(), hours_left()));
+    console_.progress("training", t_, net_.max_batches, static_cast<double>(batch.count) / recent_.back(), "images/s");
+    evaluate_if_due(checkpoints, metrics);
+    checkpoints.after_iteration(*model_, t_, seen());
+    if (t_ % 100 == 0 || t_ == net_.max_batches - 1) metrics.draw_chart(hours_left());
+  }
+
+  // Folds the gradients in, or drops or ends the iteration when something is not finite. False: dropped.
+  bool update_or_stop(double loss, const ops::RunContext& context, const data::Batch& batch) {
+    std::optional<std::string> gradient;
+    if (std::isfinite(loss)) {
+      gradient = model_->find_non_finite_gradient(context);
+      if (!gradient) {
+        model_->update(context);
+        skipped_in_a_row_ = 0;
+        return true;
+      }
+    }
+    const std::optional<std::string> tensor = model_->find_non_finite_tensor(context);
+    model_->abandon_iteration();
+    std::string images;
+    for (std::size_t i = 0; i < std::min<std::size_t>(batch.paths.size(), 4); ++i) {
+      images += fmt::format("{}{}", i ? ", " : "", batch.paths[i]);
+    }
+    const std::string what = fmt::format(
+        "iteration {}: {} is not finite, first in {} (images {}{})", context.iteration,
+        gradient ? "the gradient " + *gradient : "the loss", tensor.value_or("the loss"), images,
+        batch.paths.size() > 4 ? ", ..." : "");
+    constexpr int kMostSkipped = 3;
+    if (on_nan_skip_ && ++skipped_in_a_row_ <= kMostSkipped) {
+      console_.notice("warning: " + what + "; the iteration is dropped");
+      return false;
+    }
+    throw Error(ErrorCode::kFailed, settings_.cfg_file,
+                "{}; nothing of it was used and no file was written over: lower learning_rate or lengthen burn_in, "
+                "and go on from the last good weights in {}",
+                what, setup_.backup.string());
+  }
+
+  void evaluate_if_due(Checkpoints& checkpoints, Metrics& metrics) {
+    if (!settings_.map) return;
+    const auto epoch = static_cast<double>(setup_.dataset->images.size()) / static_cast<double>(net_.batch);
+    const std::int64_t every = std::max<std::int64_t>(100, static_cast<std::int64_t>(settings_.map_epochs * epoch));
+    const bool due = t_ >= last_map_ + every && t_ >= net_.burn_in;
+    if (!due && t_ != net_.max_batches) return;
+    last_map_ = t_;
+    EvaluateOptions options{.list = setup_.valid_list,
+                            .threads = std::max(1, settings_.threads),
+                            .letter_box = setup_.augment.letter_box,
+                            .conf_thresh = settings_.thresh,
+                            .iou_thresh = settings_.iou_thresh};
+    options.exif = net_.exif == layers::Exif::kApply;
+    const EvaluateResult result = evaluate_training(options);
+    const double map = result.map.map;
+    metrics.add_map(t_, map, settings_.iou_thresh);
+    const bool best = !result_.best_map || map >= *result_.best_map;
+    if (best) {
+      result_.best_map = map;
+      checkpoints.save(*model_, "best", seen());
+    }
+    console_.line(fmt::format("\n (next mAP calculation at {} iterations) \n Last accuracy mAP@{:.2f} = {:.2f} %, best = {:.2f} % ",
+                              std::min<std::int64_t>(t_ + every, net_.max_batches), settings_.iou_thresh, 100 * map,
+                              100 * *result_.best_map));
+  }
+
+  // Evaluation runs at the cfg's own size on a model that lives only as long.
+  EvaluateResult evaluate_training(const EvaluateOptions& options) {
+    exec::Model evaluation(setup_.network, {.training = false, .forward_batch = kEvaluationBatch,
+                                            .threads = settings_.threads});
+    evaluation.take_state(*model_);
+    return evaluate_detector(evaluation, options, setup_.names, [&](std::int64_t done, std::int64_t total, double rate) {
+      console_.progress("mAP", done, total, rate, "images/s");
+    });
+  }
+
+  std::uint64_t seen() const { return static_cast<std::uint64_t>(t_) * static_cast<std::uint64_t>(net_.batch); }
+
+  double hours_left() const {
+    double sum = 0;
+    for (const double seconds : recent_) sum += seconds;
+    const double each = recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());
+    return each * static_cast<double>(net_.max_batches - t_) / 3600;
+  }
+
+  static constexpr std::int64_t kEvaluationBatch = 4;
+
+  const TrainSettings& settings_;
+  Console& console_;
+  RunSetup setup_;
+  const layers::NetSpec& net_;
+  Schedule schedule_;
+  MultiScale scale_;
+  Shapes shapes_;
+  std::unique_ptr<exec::Model> model_;
+  TrainResult result_;
+  std::int64_t t_ = 0;  ///< finished iterations
+  std::int64_t images_done_ = 0, last_map_ = 0;
+  double average_loss_ = -1;
+  bool on_nan_skip_ = false;
+  int skipped_in_a_row_ = 0;
+  std::deque<double> recent_;
+};
+
+}  // namespace
+
+TrainResult train_detector(const TrainSettings& settings, Console& console) { return Run(settings, console).run(); }
+
+}  // namespace lantern::train
