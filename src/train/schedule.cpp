@@ -18,8 +18,7 @@ Policy policy_of(layers::Policy policy) {
 }
 }  // namespace
 
-Schedule schedule_of(const layers::Network& network) {
-  const layers::NetSpec& net = network.net;
+Schedule schedule_of(const layers::NetSpec& net) {
   Schedule schedule{.policy = policy_of(net.policy),
                     .learning_rate = net.learning_rate,
                     .learning_rate_min = net.learning_rate_min,
@@ -36,7 +35,6 @@ Schedule schedule_of(const layers::Network& network) {
                     .seed = static_cast<std::uint64_t>(net.seed)};
   // Extra scales have no step to take effect at.
   if (schedule.scales.size() > schedule.steps.size()) schedule.scales.resize(schedule.steps.size());
-  check(schedule, network.path);
   return schedule;
 }
 

@@ -73,7 +73,7 @@ class Run {
  public:
   Run(const TrainSettings& settings, Console& console)
       : settings_(settings), console_(console), setup_(set_up_run(settings, console)),
-        net_(setup_.network.net), schedule_(schedule_of(setup_.network)),
+        net_(setup_.network.net), schedule_(schedule_of(setup_.network.net)),
         scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)), shapes_(setup_.network, scale_) {}
 
   TrainResult run() {
@@ -113,6 +113,7 @@ class Run {
 
  private:
   void check_settings() {
+    check(schedule_, setup_.network.path);
     if (net_.max_batches <= 0) {
       throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
                   "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
