@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -54,30 +55,36 @@ class BadImages {
  public:
   BadImages(std::int64_t images, double limit) : images_(images), limit_(limit) {}
 
+  /// Throws when the limit has been passed, so that no thread searches on among files that are all
+  /// bad.
   bool contains(std::int64_t index) const {
     const std::lock_guard lock(mutex_);
+    if (failure_) throw Error(*failure_);
     return bad_.contains(index);
   }
 
   /// Names the file at the first call for it; throws when that was one too many.
   void add(std::int64_t index, const Error& error) {
     const std::lock_guard lock(mutex_);
+    if (failure_) throw Error(*failure_);
     if (!bad_.insert(index).second) return;
     if (named_.size() < 5) named_.emplace_back(error.what());
     log::warning("{}; another image takes its place", error.what());
     const auto count = static_cast<std::int64_t>(bad_.size());
+    const bool is_over = static_cast<double>(count) > limit_ * static_cast<double>(images_);
+    if (count < images_ && !is_over) return;
     std::string names;
     for (const std::string& name : named_) names += "\n  " + name;
     if (count == images_) {
-      throw Error(ErrorCode::kInvalidData, "", "none of the {} images can be used:{}", images_,
-                  names);
-    }
-    if (static_cast<double>(count) > limit_ * static_cast<double>(images_)) {
-      throw Error(
+      failure_ = Error(ErrorCode::kInvalidData, "", "none of the {} images can be used:{}", images_,
+                       names);
+    } else {
+      failure_ = Error(
           ErrorCode::kInvalidData, "",
           "{} of {} images cannot be used, more than bad_data_limit={:g} allows ({} are left):{}",
           count, images_, limit_, images_ - count, names);
     }
+    throw Error(*failure_);
   }
 
   std::int64_t count() const {
@@ -91,6 +98,7 @@ class BadImages {
   mutable std::mutex mutex_;
   std::unordered_set<std::int64_t> bad_;
   std::vector<std::string> named_;
+  std::optional<Error> failure_;
 };
 
 constexpr int kMaxSources = 4;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "test_files.hpp"
 
 namespace lantern::data {
@@ -225,6 +226,18 @@ TEST_F(LoaderTest, TooManyUnreadableImagesAreOneClearError) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("none of the 10 images"));
   }
+}
+
+TEST_F(LoaderTest, ThreadsDoNotSearchForeverWhenEveryFileIsBad) {
+  make(3);
+  for (int i = 0; i < 3; ++i) folder_.write(fmt::format("img/{:02}.png", i), "");
+  log::set_level(log::Level::kError);
+  for (int round = 0; round < 200; ++round) {
+    LoaderSpec given = spec(4);
+    given.bad_data_limit = 1;
+    EXPECT_THROW(take(given, 1), Error);
+  }
+  log::set_level(log::Level::kInfo);
 }
 
 TEST_F(LoaderTest, OneChannelReadsColourAndGreyFiles) {
