@@ -37,6 +37,26 @@ void lower_layer(LowerContext& context, const Layer& layer) {
           lower_activation(context, layer, spec);
         } else if constexpr (std::is_same_v<S, BatchnormSpec>) {
           lower_batchnorm(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, AvgpoolSpec>) {
+          lower_avgpool(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, LocalAvgpoolSpec>) {
+          lower_local_avgpool(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ScaleChannelsSpec>) {
+          lower_scale_channels(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, SamSpec>) {
+          lower_sam(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, DropoutSpec>) {
+          lower_dropout(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ReorgSpec>) {
+          lower_reorg(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, Reorg3dSpec>) {
+          lower_reorg3d(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ConnectedSpec>) {
+          lower_connected(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, SoftmaxSpec>) {
+          lower_softmax(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, CostSpec>) {
+          lower_cost(context, layer, spec);
         } else {
           refuse(layer, "sections of this kind are read and checked, but this version cannot run them");
         }

@@ -77,6 +77,16 @@ void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpe
 void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec);
 void lower_activation(LowerContext& context, const Layer& layer, const ActivationSpec& spec);
 void lower_batchnorm(LowerContext& context, const Layer& layer, const BatchnormSpec& spec);
+void lower_avgpool(LowerContext& context, const Layer& layer, const AvgpoolSpec& spec);
+void lower_local_avgpool(LowerContext& context, const Layer& layer, const LocalAvgpoolSpec& spec);
+void lower_scale_channels(LowerContext& context, const Layer& layer, const ScaleChannelsSpec& spec);
+void lower_sam(LowerContext& context, const Layer& layer, const SamSpec& spec);
+void lower_dropout(LowerContext& context, const Layer& layer, const DropoutSpec& spec);
+void lower_reorg(LowerContext& context, const Layer& layer, const ReorgSpec& spec);
+void lower_reorg3d(LowerContext& context, const Layer& layer, const Reorg3dSpec& spec);
+void lower_connected(LowerContext& context, const Layer& layer, const ConnectedSpec& spec);
+void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec& spec);
+void lower_cost(LowerContext& context, const Layer& layer, const CostSpec& spec);
 
 /// Gradient checks and parameter updates.
 void lower_update(const Network& network, Lowered& lowered);

@@ -2,6 +2,7 @@
 #include "ops/add/add.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/max_pool/max_pool.hpp"
+#include "ops/max_pool/max_pool_depth.hpp"
 #include "ops/upsample/upsample.hpp"
 
 namespace lantern::layers {
@@ -9,7 +10,13 @@ namespace lantern::layers {
 using graph::TensorId;
 
 void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec) {
-  if (spec.maxpool_depth != 0) refuse(layer, "maxpool_depth is not supported by this version");
+  if (spec.maxpool_depth != 0) {
+    context.set_output(layer.index,
+                       context.add(ops::kDepthPoolForward,
+                                   std::make_shared<const ops::DepthPoolParams>(spec.out_channels, context.training()),
+                                   {context.previous(layer)}, layer, "pool")[0]);
+    return;
+  }
   if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
   if (spec.maxpool_zero_nonmax != 0) refuse(layer, "maxpool_zero_nonmax is not supported by this version");
   const std::int64_t offset = spec.padding / 2;

@@ -2,16 +2,24 @@
 
 #include "ops/activation/activation_op.hpp"
 #include "ops/add/add.hpp"
+#include "ops/avg_pool/avg_pool.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
 #include "ops/batch_norm/batch_norm_cpu.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/conv/bias_gradient_cpu.hpp"
 #include "ops/conv/conv.hpp"
 #include "ops/conv/conv_onednn.hpp"
+#include "ops/cost/cost.hpp"
+#include "ops/dropout/dropout.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/kernel.hpp"
+#include "ops/linear/linear.hpp"
 #include "ops/max_pool/max_pool.hpp"
+#include "ops/max_pool/max_pool_depth.hpp"
+#include "ops/reorg/reorg.hpp"
+#include "ops/scale/scale.hpp"
 #include "ops/sgd/sgd.hpp"
+#include "ops/softmax/softmax.hpp"
 #include "ops/upsample/upsample.hpp"
 #include "ops/yolo_loss/yolo_op.hpp"
 
@@ -30,16 +38,38 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kBatchNormRolling, choose_batch_norm_rolling},
       KernelEntry{&kBatchNormStatistics, choose_batch_norm_statistics},
       KernelEntry{&kBiasGradient, choose_bias_gradient},
+      KernelEntry{&kClampGradient, choose_clamp_gradient},
+      KernelEntry{&kClampGradientBackward, choose_clamp_gradient_backward},
       KernelEntry{&kConcatBackward, choose_concat_backward},
       KernelEntry{&kConcatForward, choose_concat_forward},
       KernelEntry{&kConvBackwardData, choose_conv_backward_data},
       KernelEntry{&kConvBackwardWeights, choose_conv_backward_weights},
       KernelEntry{&kConvForward, choose_conv_forward},
       KernelEntry{&kCopy, choose_copy},
+      KernelEntry{&kCostBackward, choose_cost_backward},
+      KernelEntry{&kCostLoss, choose_cost_loss},
+      KernelEntry{&kDepthPoolBackward, choose_depth_pool_backward},
+      KernelEntry{&kDepthPoolForward, choose_depth_pool_forward},
+      KernelEntry{&kDropoutBackward, choose_dropout_backward},
+      KernelEntry{&kDropoutForward, choose_dropout_forward},
       KernelEntry{&kFiniteCheck, choose_finite_check},
+      KernelEntry{&kGlobalAvgPoolBackward, choose_global_avg_pool_backward},
+      KernelEntry{&kGlobalAvgPoolForward, choose_global_avg_pool_forward},
+      KernelEntry{&kLinearBackwardData, choose_linear_backward_data},
+      KernelEntry{&kLinearBackwardWeights, choose_linear_backward_weights},
+      KernelEntry{&kLinearForward, choose_linear_forward},
+      KernelEntry{&kLocalAvgPoolBackward, choose_local_avg_pool_backward},
+      KernelEntry{&kLocalAvgPoolForward, choose_local_avg_pool_forward},
       KernelEntry{&kMaxPoolBackward, choose_max_pool_backward},
       KernelEntry{&kMaxPoolForward, choose_max_pool_forward},
+      KernelEntry{&kReorgBackward, choose_reorg_backward},
+      KernelEntry{&kReorgForward, choose_reorg_forward},
+      KernelEntry{&kScaleBackwardScale, choose_scale_backward_scale},
+      KernelEntry{&kScaleBackwardSource, choose_scale_backward_source},
+      KernelEntry{&kScaleForward, choose_scale_forward},
       KernelEntry{&kSgdStep, choose_sgd_step},
+      KernelEntry{&kSoftmaxForward, choose_softmax_forward},
+      KernelEntry{&kSoftmaxLoss, choose_softmax_loss},
       KernelEntry{&kUpsampleBackward, choose_upsample_backward},
       KernelEntry{&kUpsampleForward, choose_upsample_forward},
       KernelEntry{&kYoloForward, choose_yolo_forward},

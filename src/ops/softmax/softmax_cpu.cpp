@@ -1,0 +1,111 @@
+#include "ops/softmax/softmax.hpp"
+
+#include <fmt/format.h>
+
+
+#include "core/error.hpp"
+#include "ops/elementwise/elementwise.hpp"
+#include "ops/parallel.hpp"
+#include "ops/softmax/softmax_ref.hpp"
+
+namespace lantern::ops {
+
+using graph::GradientBuilder;
+using graph::Op;
+using graph::OpParams;
+using graph::TensorId;
+using graph::TensorType;
+
+namespace {
+
+std::int64_t values_per_image(const Shape& x) { return x.c() * x.h() * x.w(); }
+
+std::vector<TensorType> infer_forward(const OpParams& params, std::span<const TensorType> inputs) {
+  const auto& p = static_cast<const SoftmaxParams&>(params);
+  LANTERN_ASSERT(values_per_image(inputs[0].shape) % p.groups == 0,
+                 "softmax groups are equal parts");
+  return {inputs[0]};
+}
+
+std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+  const Shape& x = inputs[0].shape;
+  LANTERN_ASSERT((inputs[1].shape == Shape{x.n(), values_per_image(x)}),
+                 "the truth has a value for every value");
+  return {inputs[0], inputs[0], {Shape{x.n()}, DType::kF64}};
+}
+
+void gradient_forward(GradientBuilder& builder, const Op& op) {
+  const std::optional<TensorId> dy = builder.gradient(op.outputs[0]);
+  if (!dy || !builder.wants(op.inputs[0])) return;
+  builder.emit(kCopy, std::make_shared<const OpParams>(), {*dy}, {builder.target(op.inputs[0])});
+}
+
+// Its own loss, and that of a [cost] behind it.
+void gradient_loss(GradientBuilder& builder, const Op& op) {
+  gradient_forward(builder, op);
+  if (!builder.wants(op.inputs[0])) return;
+  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]},
+               {builder.target(op.inputs[0])});
+}
+
+// One image; the groups are equal, so they need no list.
+void softmax_image(const float* x, float* y, std::int64_t count, std::int64_t groups,
+                   float temperature) {
+  const std::int64_t size = count / groups;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    ref::softmax_one(x + g * size, y + g * size, size, 1, temperature);
+  }
+}
+
+}  // namespace
+
+std::string SoftmaxParams::describe() const {
+  return fmt::format("groups={} temperature={}", groups, temperature);
+}
+
+const graph::OpDef kSoftmaxForward{
+    .name = "softmax", .infer = infer_forward, .gradient = gradient_forward};
+const graph::OpDef kSoftmaxLoss{
+    .name = "softmax_loss", .infer = infer_loss, .gradient = gradient_loss};
+
+KernelChoice choose_softmax_forward(const Op& op, const SelectContext& context) {
+  const auto& params = op.params_as<SoftmaxParams>();
+  const Shape shape = context.shape(op.inputs[0]);
+  const std::int64_t count = values_per_image(shape);
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {Layout{}},
+          .outputs = {Layout{}},
+          .may_alias = {{0, 0}},
+          .kernel = make_kernel([=, groups = params.groups, temperature = params.temperature](
+                                    std::span<void* const> o, const RunContext&) {
+            parallel_for(shape.n(), threads, [&](std::int64_t image) {
+              softmax_image(static_cast<const float*>(o[0]) + image * count,
+                            static_cast<float*>(o[1]) + image * count, count, groups, temperature);
+            });
+          })};
+}
+
+KernelChoice choose_softmax_loss(const Op& op, const SelectContext& context) {
+  const auto& params = op.params_as<SoftmaxParams>();
+  const Shape shape = context.shape(op.inputs[0]);
+  const std::int64_t count = values_per_image(shape);
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {Layout{}, Layout{}},
+          .outputs = {Layout{}, Layout{}, Layout{}},
+          .may_alias = {{0, 0}},
+          .kernel = make_kernel([=, groups = params.groups, temperature = params.temperature](
+                                    std::span<void* const> o, const RunContext&) {
+            parallel_for(shape.n(), threads, [&](std::int64_t image) {
+              float* p = static_cast<float*>(o[2]) + image * count;
+              softmax_image(static_cast<const float*>(o[0]) + image * count, p, count, groups,
+                            temperature);
+              static_cast<double*>(o[4])[image] =
+                  ref::softmax_loss(count, p, static_cast<const float*>(o[1]) + image * count,
+                                    static_cast<float*>(o[3]) + image * count);
+            });
+          })};
+}
+
+}  // namespace lantern::ops
