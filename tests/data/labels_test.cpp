@@ -213,5 +213,48 @@ TEST_F(ScanTest, ResultDoesNotDependOnThreads) {
   EXPECT_GT(one.dropped, 100);
 }
 
+/// The cases of the shared set, where it is at hand.
+class SharedCase : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = std::filesystem::path(LANTERN_SOURCE_DIR) / ".." / "shared" / "cases";
+    before_ = std::filesystem::current_path();
+    if (!std::filesystem::exists(root_)) GTEST_SKIP() << "no shared cases";
+  }
+  void TearDown() override { std::filesystem::current_path(before_); }
+  LabelSet scan(const std::string& name, const std::string& list = "train.txt") {
+    std::filesystem::current_path(root_ / name);
+    return scan_labels(read_image_list(list), {.classes = 2});
+  }
+  std::filesystem::path root_, before_;
+};
+
+TEST_F(SharedCase, CountsAreThoseOfTheDescription) {
+  LabelSet set = scan("03-list-crlf");
+  EXPECT_EQ(set.files, 4);
+  EXPECT_EQ(set.used, 5);
+  set = scan("04-list-utf16");
+  EXPECT_EQ(set.files, 4);
+  set = scan("12-spaces-in-paths", "my lists/train set.txt");
+  EXPECT_EQ(set.missing, 0);
+  set = scan("13-label-path-rewrite");
+  EXPECT_EQ(set.images, 3);
+  EXPECT_EQ(set.files, 3);
+  EXPECT_EQ(set.used, 4);
+  EXPECT_TRUE(set.images_rule_used);
+  set = scan("14-missing-label-file");
+  EXPECT_EQ(set.missing, 1);
+  set = scan("15-class-id-out-of-range");
+  EXPECT_EQ(set.dropped, 2);
+  EXPECT_THAT(set.summary(), HasSubstr("numbered from 1"));
+  set = scan("16-box-out-of-range");
+  EXPECT_EQ(set.dropped, 5);
+  EXPECT_EQ(set.clipped, 1);
+  set = scan("17-duplicate-boxes");
+  EXPECT_EQ(set.counts[static_cast<std::size_t>(LabelIssueKind::kDuplicate)], 2);
+  EXPECT_EQ(set.counts[static_cast<std::size_t>(LabelIssueKind::kTwoClasses)], 1);
+  EXPECT_EQ(set.repeated_images, 1);
+}
+
 }  // namespace
 }  // namespace lantern::data
