@@ -90,8 +90,8 @@ struct SampleReport {
 
 struct SampleSource {
   const Image* image = nullptr;
-  std::span<const Label> labels;
-  std::string_view label_file;  ///< for the track id
+  std::span<const Label> labels{};
+  std::string_view label_file{};  ///< for the track id
 };
 
 /// Buffers that are reused from picture to picture; one per thread.

@@ -14,7 +14,7 @@ struct Image {
   int w = 0;
   int h = 0;
   int c = 3;
-  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> pixels{};
 
   std::size_t row_bytes() const {
     return static_cast<std::size_t>(w) * static_cast<std::size_t>(c);

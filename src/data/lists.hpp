@@ -23,11 +23,11 @@ std::vector<std::string_view> split_lines(std::string_view text);
 /// A parsed `.data` file. Values are trimmed; the first of two equal keys counts.
 struct DataFile {
   struct Value {
-    std::string text;
+    std::string text{};
     int line = 0;
   };
-  std::filesystem::path path;
-  std::map<std::string, Value> values;
+  std::filesystem::path path{};
+  std::map<std::string, Value> values{};
 
   bool has(const std::string& key) const { return values.contains(key); }
   std::string text(const std::string& key, const std::string& otherwise = {}) const;
@@ -58,10 +58,10 @@ void check_class_counts(int classes, const std::string& cfg_where, const DataFil
                         const std::filesystem::path& names_path, Diagnostics& diagnostics);
 
 struct ImageList {
-  std::filesystem::path path;
-  std::vector<std::string> images;  ///< as they can be opened
-  std::vector<int> lines;           ///< line of each, from 1
-  std::int64_t repeated = 0;        ///< entries whose path occurred before (allowed: oversampling)
+  std::filesystem::path path{};
+  std::vector<std::string> images{};  ///< as they can be opened
+  std::vector<int> lines{};           ///< line of each, from 1
+  std::int64_t repeated = 0;  ///< entries whose path occurred before (allowed: oversampling)
 };
 /// Paths relative to the working directory; where only the list's own folder has the file, that
 /// one. An empty list is an Error.

@@ -51,11 +51,11 @@ struct IterationShape {
 };
 
 struct LoaderSpec {
-  std::shared_ptr<const Dataset> dataset;
-  AugmentSpec augment;  ///< net_w and net_h are those of the cfg
+  std::shared_ptr<const Dataset> dataset{};
+  AugmentSpec augment{};  ///< net_w and net_h are those of the cfg
   std::int64_t images_per_iteration = 1;
   /// Shape of an iteration; empty: net_w x net_h, images_per_iteration, always.
-  std::function<IterationShape(std::int64_t iteration)> shape;
+  std::function<IterationShape(std::int64_t iteration)> shape{};
   /// Largest size and count that `shape` ever returns; 0: as above. Memory is allocated for these,
   /// once.
   int max_w = 0, max_h = 0;
@@ -67,7 +67,7 @@ struct LoaderSpec {
   int threads = 2;
   int queue = 2;                 ///< iterations held ready, each with its own memory
   double bad_data_limit = 0.01;  ///< fraction of the images that may be unreadable
-  DecodeOptions decode;          ///< channels are taken from augment
+  DecodeOptions decode{};        ///< channels are taken from augment
 };
 
 /// One iteration's input; valid until release().
@@ -112,12 +112,12 @@ class DetectorLoader {
 };
 
 struct EvalLoaderSpec {
-  std::vector<std::string> images;
-  EvalSpec eval;
+  std::vector<std::string> images{};
+  EvalSpec eval{};
   std::int64_t batch = 1;
   int threads = 2;
   int queue = 4;
-  DecodeOptions decode;  ///< channels are taken from eval
+  DecodeOptions decode{};  ///< channels are taken from eval
 };
 
 struct EvalItem {

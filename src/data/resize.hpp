@@ -14,7 +14,7 @@ struct Planes {
   int w = 0;
   int h = 0;
   int c = 3;
-  std::vector<float> data;
+  std::vector<float> data{};
 
   std::size_t plane() const { return static_cast<std::size_t>(w) * static_cast<std::size_t>(h); }
 };
