@@ -195,6 +195,37 @@ TEST(Augment, MosaicQuadrantsComeFromTheirSources) {
   }
 }
 
+TEST(Augment, MosaicSkipsTheBorderOfMeanColour) {
+  // Upper half red, lower half blue: the mean, and only the mean, has as much of the one as of the
+  // other.
+  Image image{.w = 100, .h = 100, .c = 3, .pixels = std::vector<std::uint8_t>(30000, 0)};
+  for (std::size_t i = 0; i < 10000; ++i) image.pixels[3 * i + (i < 5000 ? 0 : 2)] = 255;
+  const std::vector<SampleSource> sources(4, SampleSource{.image = &image});
+  AugmentSpec spec{.net_w = 120, .net_h = 100, .jitter = 0.3F, .mix = MixKind::kMosaic};
+  const SamplePlan plan{.mix = MixKind::kMosaic, .sources = 4, .cut_x = 60, .cut_y = 50};
+  int checked = 0;
+  for (std::uint32_t slot = 0; slot < 100; ++slot) {
+    const SampleKey key{.seed = 6, .iteration = 0, .slot = slot};
+    const Sample sample = make_sample(spec, key, plan, sources);
+    for (const int quadrant : {1, 3}) {
+      const SourceDraws draws = draw_source(spec, key, quadrant);
+      const CropGeometry crop = crop_geometry(spec, draws, 100, 100, quadrant);
+      // Only with a border at the inner side that the shift covers whole (it is a fraction of the
+      // source's width).
+      if ((draws.flip ? crop.right : crop.left) >= -3 || crop.w < 100) continue;
+      ++checked;
+      double contrast = 0;
+      for (int y = quadrant == 1 ? 0 : 50; y < (quadrant == 1 ? 50 : 100); ++y) {
+        const auto i = static_cast<std::size_t>(y * 120 + 61);
+        contrast =
+            std::max<double>(contrast, std::abs(sample.pixels[i] - sample.pixels[24000 + i]));
+      }
+      EXPECT_GT(contrast, 0.5) << slot << " " << quadrant;
+    }
+  }
+  EXPECT_GT(checked, 20);
+}
+
 TEST(Augment, MixupIsTheMeanWithBothBoxes) {
   const Image a{.w = 8, .h = 8, .c = 3, .pixels = std::vector<std::uint8_t>(192, 100)};
   const Image b{.w = 8, .h = 8, .c = 3, .pixels = std::vector<std::uint8_t>(192, 201)};
