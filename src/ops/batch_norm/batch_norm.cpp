@@ -33,10 +33,10 @@ void gradient(GradientBuilder& builder, const Op& op) {
   const TensorId gamma = op.inputs[3];
   const TensorId beta = op.inputs[4];
   if (params.residual && builder.wants(op.inputs[5])) {
-    // The sum's gradient is the residual's as well: share the buffer where nobody adds to it too early, else copy.
+    // The sum's gradient is the residual's as well: share the buffer, or copy where it has one already.
     const TensorId residual = op.inputs[5];
-    if (!builder.gradient(residual) && !builder.is_borrowed(op.outputs[0]) && builder.may_share(op, residual, x)) {
-      builder.share_gradient(residual, op.outputs[0]);
+    if (!builder.gradient(residual) && !builder.is_borrowed(op.outputs[0])) {
+      builder.share_gradient(residual, op.outputs[0], kCopy);
     } else {
       builder.emit(kCopy, std::make_shared<const OpParams>(), {*dy}, {builder.target(residual)});
     }
