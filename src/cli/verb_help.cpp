@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include "cli/machine.hpp"
+#include "cli/verbs.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "layers/network.hpp"
+
+namespace lantern::cli {
+
+namespace {
+
+std::string sections_help() {
+  std::string out = "Sections of a cfg; `lantern help SECTION` lists the keys of one.\n\n";
+  for (const cfg::SectionInfo& section : layers::section_reference()) {
+    out += fmt::format("  {:<20}{}\n", section.name, section.doc);
+  }
+  return out + "\n`lantern help common` lists the keys that every layer section has.\n";
+}
+
+std::string_view without_brackets(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) return text.substr(1, text.size() - 2);
+  return text;
+}
+
+}  // namespace
+
+std::string_view Verb::family() const { return name.substr(0, name.find(' ')); }
+
+std::string_view Verb::subverb() const {
+  const std::size_t blank = name.find(' ');
+  return blank == std::string_view::npos ? std::string_view{} : name.substr(blank + 1);
+}
+
+std::string verb_help(const Verb& verb) {
+  std::string out = fmt::format("lantern {}{}{}{}\n\n{}\n\nFlags\n", verb.name,
+                                verb.usage.empty() ? "" : " ", verb.usage, " [flags]", verb.doc);
+  out += flags_help(verb.flags, verb.subverb());
+  out += flags_help(common_flags(), verb.subverb());
+  out += fmt::format("\nExample\n  {}\n", verb.example);
+  return out;
+}
+
+std::string program_help() {
+  std::string out =
+      "Lantern trains and runs Darknet networks.\n\n"
+      "usage: lantern <verb> ... [flags]\n\nVerbs\n";
+  for (const Verb& verb : verbs()) {
+    const std::string left = fmt::format("{} {}", verb.name, verb.usage);
+    out += left.size() < 52 ? fmt::format("  {:<52}{}\n", left, verb.doc)
+                            : fmt::format("  {}\n  {:<52}{}\n", left, "", verb.doc);
+  }
+  out +=
+      "\n`lantern <verb> --help` lists the flags of a verb; flags are written -flag or --flag and\n"
+      "may stand anywhere behind the verb. `lantern help cfg` lists the sections of a cfg.\n"
+      "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input, 4 resources, 130 interrupted.\n";
+  return out;
+}
+
+int run_help(const Arguments& arguments, Terminal& terminal) {
+  if (arguments.positionals.empty()) {
+    terminal.print(program_help());
+    return 0;
+  }
+  const std::string topic(without_brackets(arguments.positionals.front()));
+  if (topic == "cfg") {
+    terminal.print(sections_help());
+    return 0;
+  }
+  if (topic == "common") {
+    terminal.print(cfg::help_text(layers::common_reference()));
+    return 0;
+  }
+  std::string wanted = topic;
+  if (arguments.positionals.size() > 1) wanted += " " + arguments.positionals[1];
+  bool found = false;
+  for (const Verb& verb : verbs()) {
+    if (verb.name != wanted && verb.family() != wanted) continue;
+    terminal.print((found ? "\n" : "") + verb_help(verb));
+    found = true;
+  }
+  if (found) return 0;
+  if (const auto section = layers::find_section(topic)) {
+    terminal.print(cfg::help_text(*section));
+    return 0;
+  }
+  std::vector<std::string_view> topics{"cfg", "common"};
+  const std::vector<cfg::SectionInfo> sections = layers::section_reference();
+  for (const cfg::SectionInfo& section : sections) topics.push_back(section.name);
+  for (const Verb& verb : verbs()) topics.push_back(verb.family());
+  const auto near = nearest(topic, topics);
+  throw Error(ErrorCode::kUsage, "", "no help on '{}': it is neither a section nor a verb{}", topic,
+              near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
+int run_version(const Arguments& /*arguments*/, Terminal& terminal) {
+  terminal.print(fmt::format("lantern {}\ndevice cpu, {} cores usable\nprecision fp32\n",
+                             LANTERN_VERSION, usable_cores()));
+  return 0;
+}
+
+}  // namespace lantern::cli

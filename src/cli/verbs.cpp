@@ -1,0 +1,216 @@
+#include "cli/verbs.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace lantern::cli {
+
+namespace {
+
+constexpr std::array kCommonFlags{
+    Flag{.name = "help", .doc = "this text"},
+    Flag{.name = "quiet", .doc = "no notices and no progress, only results, warnings and errors"},
+    Flag{.name = "device",
+         .kind = ValueKind::kText,
+         .value = "cpu",
+         .otherwise = "cpu",
+         .doc = "where to compute"},
+    Flag{.name = "i",
+         .kind = ValueKind::kText,
+         .value = "-1|cpu",
+         .otherwise = "cpu",
+         .doc = "Darknet's way to name the device"},
+    Flag{.name = "cuda_debug_sync", .used_by = "gpu"},
+};
+
+const std::vector<Verb>& verb_table() {
+  static const std::vector<Verb> table{
+      {"dump", "<cfg>", 1, 1, "Text form of a stage of compilation.",
+       "lantern dump --stage program yolov4-tiny.cfg", dump_flags(), run_dump},
+      {"plan", "<cfg>", 1, 1, "Memory that training needs, known before the run.",
+       "lantern plan yolov4-tiny.cfg --mini-batch 8,16,32", plan_flags(), run_plan},
+      {"help",
+       "[cfg|SECTION|VERB]",
+       0,
+       2,
+       "Verbs, flags, cfg sections and their keys.",
+       "lantern help maxpool",
+       {},
+       run_help},
+      {"version",
+       "",
+       0,
+       0,
+       "Version of the program and what it was built for.",
+       "lantern version",
+       {},
+       run_version},
+  };
+  return table;
+}
+
+constexpr std::string_view kNotYet = "is not part of this version";
+constexpr std::string_view kNever = "of Darknet is not part of this program";
+
+constexpr std::array kAbsentVerbs{
+    AbsentVerb{"detector demo", kNotYet},
+    AbsentVerb{"detector calc_anchors", kNotYet},
+    AbsentVerb{"detector recall", kNotYet},
+    AbsentVerb{"detector draw", kNever},
+    AbsentVerb{"classifier", kNotYet},
+    AbsentVerb{"classify", kNotYet},
+    AbsentVerb{"speed", kNotYet},
+    AbsentVerb{"average", kNotYet},
+    AbsentVerb{"denormalize", kNotYet},
+    AbsentVerb{"normalize", kNotYet},
+    AbsentVerb{"reset", kNotYet},
+    AbsentVerb{"rescale", kNotYet},
+    AbsentVerb{"rgbgr", kNotYet},
+    AbsentVerb{"statistics", kNotYet},
+    AbsentVerb{"visualize", kNotYet},
+    AbsentVerb{"imtest", kNotYet},
+    AbsentVerb{"check", kNotYet},
+    AbsentVerb{"export", kNotYet},
+    AbsentVerb{"oneoff", kNever},
+    AbsentVerb{"3d", kNever},
+    AbsentVerb{"rnn", kNever},
+    AbsentVerb{"yolo", kNever},
+    AbsentVerb{"coco", kNever},
+    AbsentVerb{"nightmare", kNever},
+    AbsentVerb{"art", kNever},
+    AbsentVerb{"go", kNever},
+    AbsentVerb{"captcha", kNever},
+    AbsentVerb{"writing", kNever},
+    AbsentVerb{"dice", kNever},
+    AbsentVerb{"cifar", kNever},
+    AbsentVerb{"tag", kNever},
+    AbsentVerb{"super", kNever},
+    AbsentVerb{"voxel", kNever},
+    AbsentVerb{"compare", kNever},
+    AbsentVerb{"vid", kNever},
+};
+
+// Users paste commands from files with foreign line ends (as Darknet, which strips the same).
+void clean(std::vector<std::string>& args) {
+  for (std::string& arg : args) {
+    std::erase_if(arg, [](char c) { return c == '\r' || c == '\n' || c == '\t'; });
+  }
+}
+
+void refuse_if_absent(std::string_view name) {
+  for (const AbsentVerb& absent : kAbsentVerbs) {
+    if (absent.name == name) {
+      throw Error(ErrorCode::kUsage, "", "verb '{}' {}; `lantern help` lists those that are", name,
+                  absent.reason);
+    }
+  }
+}
+
+[[noreturn]] void unknown_verb(std::string_view kind, std::string_view name,
+                               const std::vector<std::string_view>& candidates) {
+  const auto near = nearest(name, candidates);
+  throw Error(ErrorCode::kUsage, "", "unknown {} '{}'{}; `lantern help` lists them", kind, name,
+              near ? fmt::format(", did you mean '{}'?", *near) : "");
+}
+
+bool is_family(std::string_view word) {
+  return std::ranges::any_of(verbs(), [&](const Verb& verb) { return verb.family() == word; });
+}
+
+// Position of the verb: the first word, or behind leading flags (`-i -1 detector ...`).
+std::size_t find_verb(const std::vector<std::string>& args) {
+  if (!args.front().starts_with('-')) return 0;
+  const auto found = std::ranges::find_if(args, is_family);
+  if (found == args.end()) {
+    throw Error(ErrorCode::kUsage, "", "'{}' is no verb; `lantern help` lists them", args.front());
+  }
+  return static_cast<std::size_t>(found - args.begin());
+}
+
+void check_device(const Arguments& arguments) {
+  const std::string device = arguments.text("device");
+  const std::string index = arguments.text("i");
+  if (device != "cpu") {
+    throw Error(ErrorCode::kDevice, "",
+                "-device {}: this build computes on the CPU only (-device cpu)", device);
+  }
+  if (index != "cpu" && index != "-1") {
+    throw Error(ErrorCode::kDevice, "",
+                "-i {}: this build computes on the CPU only; leave -i out or write -i -1", index);
+  }
+}
+
+const Verb& find_subverb(std::string_view family, const Arguments& arguments) {
+  std::vector<const Verb*> members;
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.family() != family) continue;
+    if (verb.subverb().empty()) return verb;
+    members.push_back(&verb);
+    names.push_back(verb.subverb());
+  }
+  if (arguments.positionals.empty()) {
+    throw Error(ErrorCode::kUsage, "", "usage: lantern {} <{}> ...", family, fmt::join(names, "|"));
+  }
+  const std::string& name = arguments.positionals.front();
+  for (const Verb* verb : members) {
+    if (verb->subverb() == name) return *verb;
+  }
+  refuse_if_absent(fmt::format("{} {}", family, name));
+  unknown_verb(fmt::format("{} verb", family), name, names);
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() { return verb_table(); }
+std::span<const AbsentVerb> absent_verbs() { return kAbsentVerbs; }
+std::span<const Flag> common_flags() { return kCommonFlags; }
+
+int run_command(std::vector<std::string> args, Terminal& terminal) {
+  clean(args);
+  if (args.empty() || args.front() == "--help" || args.front() == "-help" || args.front() == "-h") {
+    terminal.print(program_help());
+    return 0;
+  }
+  if (args.front() == "--version" || args.front() == "-version") args.front() = "version";
+  const std::size_t place = find_verb(args);
+  const std::string family = args[place];
+  args.erase(args.begin() + static_cast<std::ptrdiff_t>(place));
+  if (!is_family(family)) {
+    refuse_if_absent(family);
+    std::vector<std::string_view> names;
+    for (const Verb& verb : verbs()) names.push_back(verb.family());
+    unknown_verb("verb", family, names);
+  }
+  std::span<const Flag> flags;
+  for (const Verb& verb : verbs()) {
+    if (verb.family() == family) flags = verb.flags;
+  }
+  Arguments arguments = parse_arguments({flags, kCommonFlags}, family, args);
+  if (arguments.has("help") && arguments.positionals.empty() && family != "help") {
+    arguments.positionals = {family};
+    return run_help(arguments, terminal);
+  }
+  const Verb& verb = find_subverb(family, arguments);
+  if (!verb.subverb().empty()) arguments.positionals.erase(arguments.positionals.begin());
+  if (arguments.has("help")) {
+    terminal.print(verb_help(verb));
+    return 0;
+  }
+  terminal.set_quiet(arguments.has("quiet"));
+  for (const std::string& warning : check_use(arguments, verb.name, verb.subverb())) {
+    terminal.warning(warning);
+  }
+  const auto count = static_cast<int>(arguments.positionals.size());
+  if (count < verb.least || count > verb.most) {
+    throw Error(ErrorCode::kUsage, "", "too {} arguments; usage: lantern {} {} [flags]",
+                count < verb.least ? "few" : "many", verb.name, verb.usage);
+  }
+  check_device(arguments);
+  return verb.run(arguments, terminal);
+}
+
+}  // namespace lantern::cli
