@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/detector.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -28,6 +29,43 @@ constexpr std::array kCommonFlags{
 
 const std::vector<Verb>& verb_table() {
   static const std::vector<Verb> table{
+      {"detector train", "<data> <cfg> [weights]", 2, 3, "Trains a detector.",
+       "lantern detector train obj.data net.cfg net.conv.29 -map -dont_show", detector_flags(),
+       run_detector_train},
+      {"detector test", "<data> <cfg> <weights> [image|folder|pattern]", 3, 4,
+       "Detects objects in images, else in those whose paths come on standard input.",
+       "lantern detector test obj.data net.cfg net.weights -ext_output -out result.json < list.txt",
+       detector_flags(), run_detector_test},
+      {"detector map", "<data> <cfg> <weights>", 3, 3,
+       "Mean average precision on the validation list.",
+       "lantern detector map obj.data net.cfg net.weights -iou_thresh 0.5:0.95", detector_flags(),
+       run_detector_map},
+      {"detector valid", "<data> <cfg> <weights>", 3, 3,
+       "Writes the detections of the validation list into result files.",
+       "lantern detector valid obj.data net.cfg net.weights", detector_flags(), run_detector_valid},
+      {"detect", "<cfg> <weights> [image|folder|pattern]", 2, 3,
+       "Short for `detector test cfg/coco.data ...`.",
+       "lantern detect cfg/yolov4.cfg yolov4.weights data/dog.jpg -thresh .3", detect_flags(),
+       run_detect},
+      {"partial",
+       "<cfg> <weights> <out> <n>",
+       4,
+       4,
+       "Writes the first n layers of a weights file, as a start for training.",
+       "lantern partial yolov4-tiny.cfg yolov4-tiny.weights yolov4-tiny.conv.29 29",
+       {},
+       run_partial},
+      {"ops",
+       "<cfg>",
+       1,
+       1,
+       "Floating point operations of an image, layer by layer.",
+       "lantern ops yolov4-tiny.cfg",
+       {},
+       run_ops},
+      {"bench", "<cfg>", 1, 1, "Speed and memory with synthetic images, layer by layer.",
+       "lantern bench yolov4-tiny.cfg --train --mini-batch 8 --json=bench.json", bench_flags(),
+       run_bench},
       {"dump", "<cfg>", 1, 1, "Text form of a stage of compilation.",
        "lantern dump --stage program yolov4-tiny.cfg", dump_flags(), run_dump},
       {"plan", "<cfg>", 1, 1, "Memory that training needs, known before the run.",

@@ -49,6 +49,10 @@ int run_help(const Arguments& arguments, Terminal& terminal);
 int run_version(const Arguments& arguments, Terminal& terminal);
 int run_dump(const Arguments& arguments, Terminal& terminal);
 int run_plan(const Arguments& arguments, Terminal& terminal);
+int run_bench(const Arguments& arguments, Terminal& terminal);
+int run_partial(const Arguments& arguments, Terminal& terminal);
+int run_ops(const Arguments& arguments, Terminal& terminal);
+std::span<const Flag> bench_flags();
 std::span<const Flag> dump_flags();
 std::span<const Flag> plan_flags();
 
