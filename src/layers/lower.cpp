@@ -8,6 +8,7 @@
 #include "layers/lower_context.hpp"
 #include "ops/activation/activation_op.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
+#include "ops/batch_norm/cross_batch.hpp"
 
 namespace lantern::layers {
 
@@ -33,6 +34,10 @@ void lower_layer(LowerContext& context, const Layer& layer) {
           lower_shortcut(context, layer, spec);
         } else if constexpr (std::is_same_v<S, YoloSpec>) {
           lower_yolo(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, GaussianYoloSpec>) {
+          lower_gaussian_yolo(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, RegionSpec>) {
+          lower_region(context, layer, spec);
         } else if constexpr (std::is_same_v<S, ActivationSpec>) {
           lower_activation(context, layer, spec);
         } else if constexpr (std::is_same_v<S, BatchnormSpec>) {
@@ -71,7 +76,6 @@ void check_net(const Network& network, bool training) {
   const auto no = [&](bool asked, const char* key, const char* why) {
     if (asked) throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}", key, why);
   };
-  no(net.adam != 0, "adam=1", "this version updates with SGD and momentum; remove the key");
   no(net.adversarial_lr > 0, "adversarial_lr", "there is no adversarial pass in this version; remove the key");
   no(net.weights_reject_freq > 0, "weights_reject_freq", "filters are not re-drawn in this version; remove the key");
   no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 || net.num_sigmas_reject_badlabels > 0,
@@ -136,9 +140,12 @@ TensorId LowerContext::state(const Layer& layer, const std::string& array, const
   return made;
 }
 
-TensorId LowerContext::truth(std::int64_t floats) {
+TensorId LowerContext::truth(const Layer& layer, std::int64_t floats) {
   if (const std::optional<TensorId> existing = graph().find("truth")) {
-    LANTERN_ASSERT(lowered_.truth_floats == floats, "all losses of a network read the same truth");
+    if (lowered_.truth_floats != floats) {
+      refuse(layer, "wants {} truth values an image, the loss before it {}; all losses of a network read the same truth",
+             floats, lowered_.truth_floats);
+    }
     return *existing;
   }
   lowered_.truth_floats = floats;
@@ -159,7 +166,7 @@ TensorId LowerContext::activate(TensorId x, ops::Activation activation, const La
 }
 
 TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::optional<TensorId> residual,
-                                  const Layer& layer) {
+                                  const Layer& layer, bool across_mini_batches) {
   const Shape channels{shape(x).c()};
   const TensorId scales = parameter(layer, "scales", channels);
   const TensorId biases = parameter(layer, "biases", channels);
@@ -170,10 +177,22 @@ TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::o
   // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
   const bool fixed = !training_ || layer.frozen;
   if (!fixed) {
-    const auto statistics =
-        add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer, "mean", Role::kStatistic);
+    const std::int64_t values = images() * shape(x).h() * shape(x).w();
+    const auto statistics = add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer,
+                                across_mini_batches ? "batch_mean" : "mean", Role::kStatistic);
     mean = statistics[0];
     variance = statistics[1];
+    if (across_mini_batches) {
+      const auto tensor = [&](const std::string& what, DType type, Role role) {
+        return graph().add_tensor(tensor_name(layer, what), {channels, type}, role);
+      };
+      mean = tensor("mean", DType::kF32, Role::kStatistic);
+      variance = tensor("mean.1", DType::kF32, Role::kStatistic);
+      graph().add_op_to(ops::kCrossBatchMerge, std::make_shared<const ops::CrossBatchParams>(values), statistics,
+                        {mean, variance, tensor("running_mean", DType::kF64, Role::kState),
+                         tensor("running_square", DType::kF64, Role::kState)},
+                        {false, false, true, true}, ProgramKind::kMiniBatch, layer.index);
+    }
     const auto shadow = [&](const std::string& array) -> TensorId {
       const auto binding = std::ranges::find_if(lowered_.parameters, [&](const ParameterBinding& b) {
         return b.layer == layer.index && b.array == array;
@@ -184,8 +203,9 @@ TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::o
       }
       return *binding->next;
     };
-    const std::int64_t values = images() * shape(x).h() * shape(x).w();
-    graph().add_op_to(ops::kBatchNormRolling, std::make_shared<const ops::BatchNormRollingParams>(values),
+    // The merged variance is unbiased already.
+    graph().add_op_to(ops::kBatchNormRolling,
+                      std::make_shared<const ops::BatchNormRollingParams>(across_mini_batches ? 1 : values),
                       {mean, variance}, {shadow("rolling_mean"), shadow("rolling_variance")}, {true, true},
                       ProgramKind::kMiniBatch, layer.index);
   }

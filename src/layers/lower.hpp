@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,11 @@
 #include "graph/graph.hpp"
 #include "layers/network.hpp"
 #include "ops/yolo_loss/yolo_params.hpp"
+
+namespace lantern::ops {
+struct GaussianParams;
+struct RegionParams;
+}  // namespace lantern::ops
 
 namespace lantern::layers {
 
@@ -27,6 +33,7 @@ struct ParameterBinding {
   std::optional<graph::TensorId> gradient;  ///< when trained
   std::optional<graph::TensorId> momentum;
   std::optional<graph::TensorId> next;      ///< rolling statistics: the shadow that `update` commits
+  std::optional<graph::TensorId> second_moment;  ///< Adam: mean of squares; `momentum` then holds the first moment
 };
 
 /// A layer that adds to the cost of the mini-batch.
@@ -39,11 +46,13 @@ struct LossBinding {
   graph::TensorId truth{};
 };
 
-/// A detection head of the forward program.
+/// A detection head of the forward program: [yolo], unless one of the others is set.
 struct HeadBinding {
   int layer = 0;
   ops::YoloParams yolo;
   graph::TensorId output{};
+  std::shared_ptr<const ops::GaussianParams> gaussian;
+  std::shared_ptr<const ops::RegionParams> region;
 };
 
 /// The whole of a network as one graph of programs, and which tensor is what.

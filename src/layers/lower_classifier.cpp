@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "layers/lower_context.hpp"
 #include "ops/cost/cost.hpp"
 #include "ops/linear/linear.hpp"
@@ -32,19 +34,6 @@ void lower_connected(LowerContext& context, const Layer& layer, const ConnectedS
   context.set_output(layer.index, y);
 }
 
-namespace {
-// The truth of an image is one vector; every loss that reads it wants the same length.
-TensorId truth_vector(LowerContext& context, const Layer& layer) {
-  const std::int64_t values = layer.in.elements();
-  const std::int64_t known = context.lowered().truth_floats;
-  if (known != 0 && known != values) {
-    refuse(layer, "wants {} truth values an image, another loss of this network has {}; all losses read the same truth",
-           values, known);
-  }
-  return context.truth(values);
-}
-}  // namespace
-
 void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec& spec) {
   if (!spec.tree.empty()) refuse(layer, "tree is not supported by this version");
   if (spec.spatial != 0) refuse(layer, "spatial=1 is not supported by this version");
@@ -56,7 +45,7 @@ void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec&
                        context.add(ops::kSoftmaxForward, params, {x}, layer, "softmax", role)[0]);
     return;
   }
-  const TensorId truth = truth_vector(context, layer);
+  const TensorId truth = context.truth(layer, layer.in.elements());
   const auto outputs = context.add(ops::kSoftmaxLoss, params, {x, truth}, layer, "softmax");
   context.graph().set_role(outputs[2], Role::kOutput);
   context.set_output(layer.index, outputs[0]);
@@ -68,14 +57,29 @@ void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec&
                                       .truth = truth});
 }
 
+namespace {
+// A cost has no map: nothing may read it.
+void check_unread(const LowerContext& context, const Layer& layer) {
+  for (const Layer& other : context.network().layers) {
+    const bool follows = other.index == layer.index + 1 && !std::holds_alternative<RouteSpec>(other.spec);
+    if (follows || std::ranges::count(other.sources, layer.index) != 0) {
+      refuse(layer, "the layer at {} reads its output; a cost has none", other.where);
+    }
+  }
+}
+}  // namespace
+
 void lower_cost(LowerContext& context, const Layer& layer, const CostSpec& spec) {
+  check_unread(context, layer);
   const TensorId x = context.previous(layer);
-  context.set_output(layer.index, x);
-  if (!context.training()) return;
+  if (!context.training()) {
+    context.set_output(layer.index, x);  // what the network gives
+    return;
+  }
   const auto kind = spec.type == CostType::kSse      ? ops::CostKind::kSse
                     : spec.type == CostType::kMasked ? ops::CostKind::kMasked
                                                      : ops::CostKind::kSmooth;
-  const TensorId truth = truth_vector(context, layer);
+  const TensorId truth = context.truth(layer, layer.in.elements());
   const auto outputs =
       context.add(ops::kCostLoss, std::make_shared<const ops::CostParams>(kind, spec.scale),
                   {x, truth}, layer, "cost");

@@ -35,8 +35,8 @@ class LowerContext {
   graph::TensorId parameter(const Layer& layer, const std::string& array, const Shape& shape);
   /// The same for a running value that gradients do not train.
   graph::TensorId state(const Layer& layer, const std::string& array, const Shape& shape);
-  /// Truth of the mini-batch, `floats` an image.
-  graph::TensorId truth(std::int64_t floats);
+  /// Truth of the mini-batch, `floats` an image. All losses of a network read the same; refused where they differ.
+  graph::TensorId truth(const Layer& layer, std::int64_t floats);
 
   /// Appends an op to this program; outputs are named after the layer and `what`.
   std::vector<graph::TensorId> add(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
@@ -44,9 +44,10 @@ class LowerContext {
                                    graph::Role role = graph::Role::kActivation);
   /// x through the activation; x itself for linear.
   graph::TensorId activate(graph::TensorId x, ops::Activation activation, const Layer& layer);
-  /// Batch norm of x with the layer's arrays, then the activation, then the residual (if any).
+  /// Batch norm of x with the layer's arrays, then the activation, then the residual (if any). Across mini-batches:
+  /// training normalises with statistics of all mini-batches of the iteration so far.
   graph::TensorId batch_norm(graph::TensorId x, ops::Activation activation, std::optional<graph::TensorId> residual,
-                             const Layer& layer);
+                             const Layer& layer, bool across_mini_batches = false);
 
   /// True when nobody but the next layer reads this layer's output.
   bool only_next_reads(int layer) const;
@@ -75,6 +76,8 @@ void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpe
 void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spec);
 void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpec& spec);
 void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec);
+void lower_gaussian_yolo(LowerContext& context, const Layer& layer, const GaussianYoloSpec& spec);
+void lower_region(LowerContext& context, const Layer& layer, const RegionSpec& spec);
 void lower_activation(LowerContext& context, const Layer& layer, const ActivationSpec& spec);
 void lower_batchnorm(LowerContext& context, const Layer& layer, const BatchnormSpec& spec);
 void lower_avgpool(LowerContext& context, const Layer& layer, const AvgpoolSpec& spec);

@@ -13,10 +13,6 @@ void check_supported(const LowerContext& context, const Layer& layer, const Conv
   if (spec.xnor != 0 || spec.binary != 0) {
     refuse(layer, "binary and xnor convolutions are not supported: they need bit kernels that nothing else uses");
   }
-  if (spec.batch_normalize == 2 && context.training()) {
-    refuse(layer, "batch_normalize=2 (cbn) is not supported in training by this version; a larger mini-batch with "
-                  "batch_normalize=1 gives exact statistics");
-  }
   if (!context.training()) return;
   if (spec.assisted_excitation != 0) refuse(layer, "assisted_excitation is not supported by this version");
   if (spec.sway != 0 || spec.rotate != 0 || spec.stretch != 0 || spec.stretch_sway != 0) {
@@ -69,7 +65,7 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
   const Layer* shortcut = foldable_shortcut(context, layer, spec);
   std::optional<TensorId> residual;
   if (shortcut != nullptr) residual = context.output_of(shortcut->sources[0]);
-  const TensorId y = context.batch_norm(x, spec.activation, residual, layer);
+  const TensorId y = context.batch_norm(x, spec.activation, residual, layer, spec.batch_normalize == 2);
   context.set_output(layer.index, y);
   if (shortcut != nullptr) context.set_output(shortcut->index, y);
 }

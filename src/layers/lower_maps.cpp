@@ -1,5 +1,6 @@
 #include "layers/lower_context.hpp"
 #include "ops/add/add.hpp"
+#include "ops/add/weighted_add.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/max_pool/max_pool.hpp"
 #include "ops/max_pool/max_pool_depth.hpp"
@@ -55,9 +56,22 @@ void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spe
 void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpec& spec) {
   const auto& outputs = context.training() ? context.lowered().outputs : context.lowered().forward_outputs;
   if (outputs[static_cast<std::size_t>(layer.index)]) return;  // folded into the batch norm before it
-  if (spec.weights_type != WeightsType::kNone) refuse(layer, "weights_type is not supported by this version");
   std::vector<TensorId> inputs{context.previous(layer)};
   for (const int source : layer.sources) inputs.push_back(context.output_of(source));
+  if (spec.weights_type != WeightsType::kNone) {
+    const bool per_channel = spec.weights_type == WeightsType::kPerChannel;
+    const auto normalization = spec.weights_normalization == WeightsNormalization::kRelu
+                                   ? ops::AddNormalization::kRelu
+                                   : ops::AddNormalization::kSoftmax;
+    const std::int64_t sets = per_channel ? layer.in.c : 1;
+    inputs.insert(inputs.begin(),
+                  context.parameter(layer, "weights", Shape{static_cast<std::int64_t>(inputs.size()) * sets}));
+    const TensorId sum =
+        context.add(ops::kWeightedAddForward, std::make_shared<const ops::WeightedAddParams>(normalization, per_channel),
+                    inputs, layer, "sum")[0];
+    context.set_output(layer.index, context.activate(sum, spec.activation, layer));
+    return;
+  }
   const TensorId sum =
       context.add(ops::kAddForward, std::make_shared<const graph::OpParams>(), inputs, layer, "sum")[0];
   context.set_output(layer.index, context.activate(sum, spec.activation, layer));

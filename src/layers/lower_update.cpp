@@ -42,13 +42,32 @@ void lower_update(const Network& network, Lowered& lowered) {
     if (binding.gradient) {
       binding.momentum = graph.add_tensor(graph.tensor(binding.tensor).name + ".momentum", graph.type(binding.tensor),
                                           Role::kState);
-      auto params = std::make_shared<ops::SgdParams>();
-      params->decays = binding.array == "weights";
-      params->rate_factor = layer.common.learning_rate;
-      params->clip = binding.array == "weights" ? layer.common.clip : 0.0F;
-      params->first_iteration = first_update(network, layer);
-      graph.add_op_to(ops::kSgdStep, params, {*binding.gradient}, {binding.tensor, *binding.momentum}, {true, true},
-                      ProgramKind::kUpdate, binding.layer);
+      const float clip = binding.array == "weights" ? layer.common.clip : 0.0F;
+      if (network.net.adam != 0) {
+        binding.second_moment = graph.add_tensor(graph.tensor(binding.tensor).name + ".squares",
+                                                 graph.type(binding.tensor), Role::kState);
+        auto params = std::make_shared<ops::AdamParams>();
+        params->beta1 = network.net.B1;
+        params->beta2 = network.net.B2;
+        params->epsilon = network.net.eps;
+        params->rate_factor = layer.common.learning_rate;
+        params->clip = clip;
+        params->first_iteration = first_update(network, layer);
+        graph.add_op_to(ops::kAdamStep, params, {*binding.gradient},
+                        {binding.tensor, *binding.momentum, *binding.second_moment}, {true, true, true},
+                        ProgramKind::kUpdate, binding.layer);
+      } else {
+        // The weights of a shortcut do not decay, and their buffer stays within [-1, 1] (reference/layers.md 4.6).
+        const bool shortcut = std::holds_alternative<ShortcutSpec>(layer.spec);
+        auto params = std::make_shared<ops::SgdParams>();
+        params->decays = binding.array == "weights" && !shortcut;
+        params->rate_factor = layer.common.learning_rate;
+        params->limit = shortcut ? 1.0F : 0.0F;
+        params->clip = clip;
+        params->first_iteration = first_update(network, layer);
+        graph.add_op_to(ops::kSgdStep, params, {*binding.gradient}, {binding.tensor, *binding.momentum},
+                        {true, true}, ProgramKind::kUpdate, binding.layer);
+      }
     }
     if (binding.next) {
       graph.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {*binding.next}, {binding.tensor}, {},

@@ -1,6 +1,8 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "layers/lower_context.hpp"
+#include "ops/gaussian_yolo/gaussian_yolo.hpp"
+#include "ops/region/region.hpp"
 #include "ops/yolo_loss/yolo_op.hpp"
 
 namespace lantern::layers {
@@ -39,11 +41,14 @@ int truth_rows(const Network& network) {
   int rows = 200;
   for (const Layer& layer : network.layers) {
     if (const auto* yolo = std::get_if<YoloSpec>(&layer.spec)) rows = yolo->max;
+    if (const auto* gaussian = std::get_if<GaussianYoloSpec>(&layer.spec)) rows = gaussian->max;
+    if (const auto* region = std::get_if<RegionSpec>(&layer.spec)) rows = region->max;
   }
   return rows;
 }
 
-ops::YoloParams yolo_params(const Network& network, const Layer& layer, const YoloSpec& spec) {
+// What [yolo] and [Gaussian_yolo] share.
+ops::YoloParams head_params(const Network& network, const Layer& layer, const HeadSpec& spec) {
   ops::YoloParams p;
   p.classes = spec.classes;
   p.anchors = spec.anchors;
@@ -63,9 +68,6 @@ ops::YoloParams yolo_params(const Network& network, const Layer& layer, const Yo
   p.label_smooth_eps = spec.label_smooth_eps;
   p.objectness_smooth = spec.objectness_smooth != 0;
   p.scale_x_y = spec.scale_x_y;
-  p.focal_loss = spec.focal_loss != 0;
-  p.new_coords = spec.new_coords != 0;
-  p.show_details = spec.show_details != 0;
   p.cls_normalizer_all = spec.cls_normalizer_all != 0;
   p.exact_iou_gradient = spec.iou_grad == IouGrad::kExact;
   p.class_map = read_class_map(layer, spec.map);
@@ -74,6 +76,34 @@ ops::YoloParams yolo_params(const Network& network, const Layer& layer, const Yo
   p.grid_w = layer.out.w;
   p.grid_h = layer.out.h;
   return p;
+}
+
+ops::YoloParams yolo_params(const Network& network, const Layer& layer, const YoloSpec& spec) {
+  ops::YoloParams p = head_params(network, layer, spec);
+  p.focal_loss = spec.focal_loss != 0;
+  p.new_coords = spec.new_coords != 0;
+  p.show_details = spec.show_details != 0;
+  return p;
+}
+
+// A head whose loss gives outputs, delta and a double an image.
+void lower_head(LowerContext& context, const Layer& layer, const graph::OpDef& forward, const graph::OpDef& loss,
+                std::shared_ptr<const graph::OpParams> params, const std::string& what) {
+  const TensorId raw = context.previous(layer);
+  if (!context.training()) {
+    context.set_output(layer.index, context.add(forward, std::move(params), {raw}, layer, what, Role::kOutput)[0]);
+    return;
+  }
+  const TensorId truth = context.truth(layer, std::int64_t{truth_rows(context.network())} * 6);
+  const auto outputs = context.add(loss, std::move(params), {raw, truth}, layer, what);
+  context.graph().set_role(outputs[2], Role::kOutput);
+  context.set_output(layer.index, outputs[0]);
+  context.lowered().losses.push_back({.layer = layer.index,
+                                      .yolo = std::nullopt,
+                                      .cost = outputs[2],
+                                      .output = outputs[0],
+                                      .delta = outputs[1],
+                                      .truth = truth});
 }
 
 }  // namespace
@@ -90,7 +120,7 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
   }
   if (spec.embedding_layer) refuse(layer, "embedding_layer is not supported by this version");
   if (yolo.delta_normalizer != 1) refuse(layer, "delta_normalizer is not supported by this version; remove the key");
-  const TensorId truth = context.truth(std::int64_t{yolo.max_truths} * 6);
+  const TensorId truth = context.truth(layer, std::int64_t{yolo.max_truths} * 6);
   const auto outputs = context.add(ops::kYoloLoss, params, {raw, truth}, layer, "yolo");
   context.graph().set_role(outputs[2], Role::kOutput);
   context.set_output(layer.index, outputs[0]);
@@ -100,6 +130,48 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
                                       .output = outputs[0],
                                       .delta = outputs[1],
                                       .truth = truth});
+}
+
+void lower_gaussian_yolo(LowerContext& context, const Layer& layer, const GaussianYoloSpec& spec) {
+  if (context.training()) {
+    if (spec.delta_normalizer != 1) refuse(layer, "delta_normalizer is not supported by this version; remove the key");
+    if (spec.iou_grad == IouGrad::kExact) refuse(layer, "iou_grad=exact is not supported here; [yolo] has it");
+  }
+  auto params = std::make_shared<ops::GaussianParams>();
+  params->yolo = head_params(context.network(), layer, spec);
+  params->uc_normalizer = spec.uc_normalizer;
+  params->point = spec.yolo_point == YoloPoint::kCenter    ? ops::GaussianParams::Point::kCenter
+                  : spec.yolo_point == YoloPoint::kLeftTop ? ops::GaussianParams::Point::kLeftTop
+                                                           : ops::GaussianParams::Point::kRightBottom;
+  lower_head(context, layer, ops::kGaussianForward, ops::kGaussianLoss, params, "gaussian");
+  if (context.training()) return;
+  context.lowered().heads.push_back(
+      {.layer = layer.index, .output = context.output_of(layer.index), .gaussian = params});
+}
+
+void lower_region(LowerContext& context, const Layer& layer, const RegionSpec& spec) {
+  if (!spec.tree.empty()) refuse(layer, "tree is not supported by this version");
+  if (spec.coords != 4) refuse(layer, "coords={} is not supported: a box has 4", spec.coords);
+  auto params = std::make_shared<ops::RegionParams>();
+  params->classes = spec.classes;
+  params->anchors = spec.anchors;
+  params->max_truths = truth_rows(context.network());
+  params->softmax = spec.softmax != 0;
+  params->rescore = spec.rescore != 0;
+  params->bias_match = spec.bias_match != 0;
+  params->classfix = spec.classfix;
+  params->focal_loss = spec.focal_loss != 0;
+  params->thresh = spec.thresh;
+  params->coord_scale = spec.coord_scale;
+  params->object_scale = spec.object_scale;
+  params->noobject_scale = spec.noobject_scale;
+  params->class_scale = spec.class_scale;
+  params->class_map = read_class_map(layer, spec.map);
+  params->grid_w = layer.out.w;
+  params->grid_h = layer.out.h;
+  lower_head(context, layer, ops::kRegionForward, ops::kRegionLoss, params, "region");
+  if (context.training()) return;
+  context.lowered().heads.push_back({.layer = layer.index, .output = context.output_of(layer.index), .region = params});
 }
 
 }  // namespace lantern::layers

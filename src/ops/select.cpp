@@ -1,6 +1,7 @@
 #include "ops/select.hpp"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 
@@ -125,8 +126,20 @@ class Selector {
     result_.kernels.push_back(std::move(choice.kernel));
   }
 
+  // The kernel for an op whose output is added to in another layout than the kernel's writes a transient instead, which
+  // is added afterwards.
+  static bool adds_elsewhere(const Op& op, const Op& chosen, std::size_t output) {
+    return op.accumulates[output] && !chosen.accumulates[output];
+  }
+
   void add(const Op& op) {
+    Op chosen = op;
     KernelChoice choice = choose(op);
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      const std::optional<Layout>& fixed = layouts_[index(op.outputs[i])];
+      if (op.accumulates[i] && fixed && !(*fixed == choice.outputs[i])) chosen.accumulates[i] = false;
+    }
+    if (chosen.accumulates != op.accumulates) choice = choose(chosen);
     SelectedOp selected{.op = std::string(op.def->name),
                         .kernel = choice.name,
                         .label = op.outputs.empty() ? "" : graph_.tensor(op.outputs[0]).name,
@@ -148,9 +161,9 @@ class Selector {
       const std::size_t tensor = index(op.outputs[i]);
       std::erase_if(converted_, [&](const Converted& entry) { return entry.tensor == tensor; });
       if (!layouts_[tensor]) layouts_[tensor] = choice.outputs[i];
-      bool accumulate = op.accumulates[i];
+      const bool accumulate = chosen.accumulates[i];
       std::size_t written = tensor;
-      if (!(*layouts_[tensor] == choice.outputs[i])) {
+      if (adds_elsewhere(op, chosen, i) || !(*layouts_[tensor] == choice.outputs[i])) {
         // The tensor's layout is fixed already: write a transient and convert (or add) it afterwards.
         LANTERN_ASSERT(!accumulate, fmt::format("kernel {} accumulates in the layout that the tensor has", choice.name));
         written = add_tensor({.name = graph_.tensor(op.outputs[i]).name + "'",
@@ -158,7 +171,7 @@ class Selector {
                               .shape = graph_.type(op.outputs[i]).shape,
                               .dtype = graph_.type(op.outputs[i]).dtype},
                              choice.outputs[i]);
-        afterwards.push_back({written, tensor, choice.outputs[i], false});
+        afterwards.push_back({written, tensor, choice.outputs[i], op.accumulates[i]});
       }
       selected.writes.push_back(static_cast<std::uint32_t>(written));
       selected.accumulates.push_back(accumulate);
@@ -177,9 +190,23 @@ class Selector {
   Selection result_;
 };
 
+// oneDNN divides the work of a primitive when the primitive is made, by the team size of the calling thread. That must
+// be the program's, or the bits and the scratch memory would depend on what ran in this thread before.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~TeamSize() { omp_set_num_threads(before_); }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
 }  // namespace
 
 Selection select(const graph::Graph& graph, const SelectOptions& options) {
+  const TeamSize team(options.threads);
   Selection result = Selector(graph, options).run();
   for (SelectedOp& op : result.selected.ops) {
     for (const std::uint32_t tensor : op.reads) op.bytes_touched += result.selected.tensors[tensor].bytes;

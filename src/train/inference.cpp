@@ -3,21 +3,48 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "ops/gaussian_yolo/gaussian_yolo.hpp"
+#include "ops/region/region.hpp"
 
 namespace lantern::train {
 
 namespace {
 
-eval::YoloHead head_of(const ops::YoloParams& params) {
-  eval::YoloHead head{.kind = eval::YoloHead::Kind::kYolo,
+void set_anchors(eval::YoloHead& head, const std::vector<float>& flat) {
+  for (std::size_t i = 0; i + 1 < flat.size(); i += 2) head.anchors.emplace_back(flat[i], flat[i + 1]);
+}
+
+eval::YoloHead::Point point_of(ops::GaussianParams::Point point) {
+  switch (point) {
+    case ops::GaussianParams::Point::kCenter:
+      return eval::YoloHead::Point::kCenter;
+    case ops::GaussianParams::Point::kLeftTop:
+      return eval::YoloHead::Point::kLeftTop;
+    case ops::GaussianParams::Point::kRightBottom:
+      return eval::YoloHead::Point::kRightBottom;
+  }
+  return eval::YoloHead::Point::kCenter;
+}
+
+eval::YoloHead head_of(const layers::HeadBinding& binding) {
+  if (binding.region) {
+    const ops::RegionParams& region = *binding.region;
+    eval::YoloHead head{.kind = eval::YoloHead::Kind::kRegion,
+                        .classes = region.classes,
+                        .grid_w = static_cast<int>(region.grid_w),
+                        .grid_h = static_cast<int>(region.grid_h)};
+    set_anchors(head, region.anchors);
+    return head;
+  }
+  const ops::YoloParams& params = binding.gaussian ? binding.gaussian->yolo : binding.yolo;
+  eval::YoloHead head{.kind = binding.gaussian ? eval::YoloHead::Kind::kGaussianYolo : eval::YoloHead::Kind::kYolo,
                       .classes = params.classes,
                       .mask = params.mask,
                       .grid_w = static_cast<int>(params.grid_w),
                       .grid_h = static_cast<int>(params.grid_h),
                       .new_coords = params.new_coords};
-  for (std::size_t i = 0; i + 1 < params.anchors.size(); i += 2) {
-    head.anchors.emplace_back(params.anchors[i], params.anchors[i + 1]);
-  }
+  if (binding.gaussian) head.point = point_of(binding.gaussian->point);
+  set_anchors(head, params.anchors);
   return head;
 }
 
@@ -42,7 +69,7 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
   LANTERN_ASSERT(model.lowered().forward_images.has_value(), "inference needs a forward program");
   const layers::Network& network = model.network();
   for (const layers::HeadBinding& binding : model.lowered().heads) {
-    Head head{.head = head_of(binding.yolo), .output = binding.output};
+    Head head{.head = head_of(binding), .output = binding.output};
     head.values.resize(
         static_cast<std::size_t>(model.lowered().graph.type(binding.output).shape.elements()));
     const layers::Layer& layer = network.layers[static_cast<std::size_t>(binding.layer)];
@@ -52,15 +79,17 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
                   layer.section, head.head.classes, classes_);
     }
     classes_ = head.head.classes;
-    if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) {
-      nms_.kind = nms_kind_of(yolo->nms_kind);
-      nms_.beta = yolo->beta_nms;
+    const layers::HeadSpec* spec = std::get_if<layers::YoloSpec>(&layer.spec);
+    if (spec == nullptr) spec = std::get_if<layers::GaussianYoloSpec>(&layer.spec);
+    if (spec != nullptr) {
+      nms_.kind = nms_kind_of(spec->nms_kind);
+      nms_.beta = spec->beta_nms;
     }
     heads_.push_back(std::move(head));
   }
   if (heads_.empty()) {
     throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: the cfg has no detection layer ([yolo]); this verb needs one");
+                "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this verb needs one");
   }
 }
 

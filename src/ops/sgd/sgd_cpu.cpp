@@ -10,10 +10,16 @@
 namespace lantern::ops {
 
 std::string SgdParams::describe() const {
-  return fmt::format("decay={} rate_factor={}{}", decays, rate_factor, clip > 0 ? fmt::format(" clip={}", clip) : "");
+  return fmt::format("decay={} rate_factor={}{}{}", decays, rate_factor,
+                     limit > 0 ? fmt::format(" limit={}", limit) : "", clip > 0 ? fmt::format(" clip={}", clip) : "");
+}
+std::string AdamParams::describe() const {
+  return fmt::format("beta1={} beta2={} epsilon={} decay={} rate_factor={}{}", beta1, beta2, epsilon, decays,
+                     rate_factor, clip > 0 ? fmt::format(" clip={}", clip) : "");
 }
 
 const graph::OpDef kSgdStep{.name = "sgd_step"};
+const graph::OpDef kAdamStep{.name = "adam_step"};
 const graph::OpDef kFiniteCheck{.name = "finite_check"};
 
 namespace {
@@ -31,7 +37,7 @@ KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context) 
           .inputs = {layout},
           .outputs = {layout, layout},
           .kernel = make_kernel([=, decays = params.decays, factor = params.rate_factor, clip = params.clip,
-                                 first = params.first_iteration](std::span<void* const> o, const RunContext& run) {
+                                 limit = params.limit, first = params.first_iteration](std::span<void* const> o, const RunContext& run) {
             if (run.iteration < first) return;
             const auto* gradient = static_cast<const float*>(o[0]);
             auto* w = static_cast<float*>(o[1]);
@@ -41,12 +47,49 @@ KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context) 
             const float momentum = run.momentum;
             parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
               for (std::int64_t i = begin; i < end; ++i) {
-                const float u = buffer[i] + gradient[i] - decay * w[i];
+                float sum = buffer[i] + gradient[i];
+                if (limit > 0) sum = std::clamp(sum, -limit, limit);
+                const float u = sum - decay * w[i];
                 w[i] += rate * u;
                 buffer[i] = momentum * u;
               }
               if (clip > 0) {
                 for (std::int64_t i = begin; i < end; ++i) w[i] = std::clamp(w[i], -clip, clip);
+              }
+            });
+          })};
+}
+
+KernelChoice choose_adam_step(const graph::Op& op, const SelectContext& context) {
+  const auto& params = op.params_as<AdamParams>();
+  const Layout layout = context.layout(op.outputs[0]).value_or(Layout{});
+  const std::int64_t count = padded_count(context, op.outputs[0], layout);
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {layout},
+          .outputs = {layout, layout, layout},
+          .kernel = make_kernel([=, beta1 = params.beta1, beta2 = params.beta2, epsilon = params.epsilon,
+                                 decays = params.decays, factor = params.rate_factor, clip = params.clip,
+                                 first = params.first_iteration](std::span<void* const> o, const RunContext& run) {
+            if (run.iteration < first) return;
+            const auto* gradient = static_cast<const float*>(o[0]);
+            auto* w = static_cast<float*>(o[1]);
+            auto* mean = static_cast<float*>(o[2]);
+            auto* square = static_cast<float*>(o[3]);
+            const auto step = static_cast<double>(std::max<std::int64_t>(1, run.iteration));
+            const auto correction1 = static_cast<float>(1.0 - std::pow(static_cast<double>(beta1), step));
+            const auto correction2 = static_cast<float>(1.0 - std::pow(static_cast<double>(beta2), step));
+            const float rate = run.learning_rate * factor;
+            const float decay = decays ? run.decay : 0.0F;
+            const float batch = run.batch;
+            parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+              for (std::int64_t i = begin; i < end; ++i) {
+                const float g = gradient[i] / batch - decay * w[i];
+                mean[i] = beta1 * mean[i] + (1 - beta1) * g;
+                square[i] = beta2 * square[i] + (1 - beta2) * g * g;
+                const float root = std::sqrt(square[i] / correction2);
+                w[i] += rate * (mean[i] / correction1) / (root + epsilon);
+                if (clip > 0) w[i] = std::clamp(w[i], -clip, clip);
               }
             });
           })};

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include "ops/elementwise/elementwise.hpp"
+#include "ops/parallel.hpp"
+#include "ops/region/region.hpp"
+
+namespace lantern::ops {
+
+using graph::GradientBuilder;
+using graph::Op;
+using graph::OpParams;
+using graph::TensorId;
+using graph::TensorType;
+
+namespace {
+
+std::vector<TensorType> infer_forward(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+  return {inputs[0]};
+}
+
+std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+  return {inputs[0], inputs[0], {Shape{inputs[0].shape.n()}, DType::kF64}};
+}
+
+// The loss wrote the gradient of its input during forward; hand it on.
+void gradient(GradientBuilder& builder, const Op& op) {
+  if (!builder.wants(op.inputs[0])) return;
+  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
+}
+
+}  // namespace
+
+std::string RegionParams::describe() const {
+  return fmt::format("classes={} boxes={}{}{}", classes, boxes(), softmax ? " softmax" : "",
+                     bias_match ? " bias_match" : "");
+}
+
+const graph::OpDef kRegionForward{.name = "region", .infer = infer_forward};
+const graph::OpDef kRegionLoss{.name = "region_loss", .infer = infer_loss, .gradient = gradient};
+
+KernelChoice choose_region_forward(const Op& op, const SelectContext& context) {
+  const RegionParams params = op.params_as<RegionParams>();
+  const std::int64_t images = context.shape(op.inputs[0]).n();
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {Layout{}},
+          .outputs = {Layout{}},
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+            const std::int64_t size = params.image_size();
+            parallel_for(images, threads, [&](std::int64_t image) {
+              region_activate(params, static_cast<const float*>(o[0]) + image * size,
+                              static_cast<float*>(o[1]) + image * size);
+            });
+          })};
+}
+
+KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
+  const RegionParams params = op.params_as<RegionParams>();
+  const std::int64_t images = context.shape(op.inputs[0]).n();
+  const int threads = context.threads;
+  return {.name = "cpu",
+          .inputs = {Layout{}, Layout{}},
+          .outputs = {Layout{}, Layout{}, Layout{}},
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+            const std::int64_t size = params.image_size();
+            // Images seen, this mini-batch included.
+            const double seen = static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
+                                static_cast<double>((run.subdivision + 1) * images);
+            const bool anchor_prior = seen < static_cast<double>(kAnchorPriorImages);
+            parallel_for(images, threads, [&](std::int64_t image) {
+              float* output = static_cast<float*>(o[2]) + image * size;
+              region_activate(params, static_cast<const float*>(o[0]) + image * size, output);
+              static_cast<double*>(o[4])[image] =
+                  region_delta(params, output, static_cast<const float*>(o[1]) + image * params.max_truths * 6,
+                               anchor_prior, static_cast<float*>(o[3]) + image * size);
+            });
+          })};
+}
+
+}  // namespace lantern::ops
