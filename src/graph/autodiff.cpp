@@ -28,34 +28,32 @@ std::optional<TensorId> GradientBuilder::gradient(TensorId tensor) const {
   return found->second;
 }
 
-GradientTarget GradientBuilder::target(TensorId tensor) {
-  if (const std::optional<TensorId> existing = gradient(tensor)) return {*existing, true};
-  const Tensor& forward = graph_.tensor(tensor);
-  const bool parameter = forward.role == Role::kParameter;
-  const TensorId made = graph_.add_tensor("d_" + forward.name, forward.type,
-                                          parameter ? Role::kParameterGradient : Role::kGradient);
-  needed_.resize(graph_.tensors().size(), false);
-  gradients_.emplace(static_cast<std::uint32_t>(tensor), made);
-  return {made, parameter};
+bool GradientBuilder::is_still_read(TensorId tensor, TensorId buffer) const {
+  const auto lies_there = [&](TensorId other) { return other != tensor && gradient(other) == buffer; };
+  return std::ranges::any_of(current_outputs_, lies_there) ||
+         std::ranges::any_of(unfinished_, [&](std::uint32_t other) { return lies_there(static_cast<TensorId>(other)); });
 }
 
-void GradientBuilder::share_gradient(TensorId tensor, TensorId other, bool borrowed) {
+GradientTarget GradientBuilder::target(TensorId tensor) {
+  const std::optional<TensorId> existing = gradient(tensor);
+  if (existing && !is_still_read(tensor, *existing)) return {*existing, true};
+  const Tensor forward = graph_.tensor(tensor);
+  const bool parameter = forward.role == Role::kParameter;
+  const TensorId made =
+      temporary("d_" + forward.name, forward.type, parameter ? Role::kParameterGradient : Role::kGradient);
+  if (existing) emit(*copy_, std::make_shared<const OpParams>(), {*existing}, {{made}});
+  gradients_.insert_or_assign(static_cast<std::uint32_t>(tensor), made);
+  return {made, parameter || existing.has_value()};
+}
+
+void GradientBuilder::share_gradient(TensorId tensor, TensorId other, const OpDef& copy, bool borrowed) {
   const std::optional<TensorId> shared = gradient(other);
   LANTERN_ASSERT(shared && !gradient(tensor), "a gradient can be shared once, before any contribution");
   gradients_.emplace(static_cast<std::uint32_t>(tensor), *shared);
-  if (borrowed) borrowed_.insert(static_cast<std::uint32_t>(tensor));
-}
-
-bool GradientBuilder::may_share(const Op& op, TensorId tensor, TensorId other) const {
-  bool after_producer = false;
-  for (std::size_t i = 0; i < forward_ops_; ++i) {
-    const Op& candidate = graph_.ops()[i];
-    if (candidate.program != ProgramKind::kMiniBatch) continue;
-    if (candidate.outputs == op.outputs) return true;
-    if (after_producer && std::ranges::count(candidate.inputs, tensor) != 0) return false;
-    if (std::ranges::count(candidate.outputs, other) != 0) after_producer = true;
-  }
-  return true;
+  copy_ = &copy;
+  if (!borrowed) return;
+  borrowed_.insert(static_cast<std::uint32_t>(tensor));
+  unfinished_.insert(static_cast<std::uint32_t>(tensor));
 }
 
 int GradientBuilder::readers(TensorId tensor) const {
@@ -92,8 +90,11 @@ void GradientBuilder::run() {
     const bool any = std::ranges::any_of(op.inputs, [&](TensorId id) { return wants(id); });
     if (!any) continue;
     layer_ = op.layer;
+    current_outputs_ = op.outputs;
     op.def->gradient(*this, op);
+    for (const TensorId output : op.outputs) unfinished_.erase(static_cast<std::uint32_t>(output));
   }
+  current_outputs_.clear();
 }
 
 }  // namespace lantern::graph

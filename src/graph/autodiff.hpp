@@ -25,16 +25,14 @@ class GradientBuilder {
   bool wants(TensorId tensor) const { return needed_[index(tensor)]; }
   /// Gradient that has reached a forward tensor so far.
   std::optional<TensorId> gradient(TensorId tensor) const;
-  /// Place for the next contribution to a tensor's gradient. For parameters it always accumulates.
+  /// Place for the next contribution to a tensor's gradient. For parameters it always accumulates. A buffer that somebody
+  /// else has still to read as it is gets copied first: the contribution goes to the copy.
   GradientTarget target(TensorId tensor);
-  /// Lets `tensor` use the gradient buffer of `other` as its own first contribution, without a copy. Allowed only while
-  /// it has none; the caller knows that nobody adds to the buffer before its readers have read it. A `borrowed` holder
-  /// only reads the buffer, once, in the rule of its producer: it may not be shared on.
-  void share_gradient(TensorId tensor, TensorId other, bool borrowed = false);
+  /// Lets `tensor` use the gradient buffer of `other` as its own first contribution, without a copy for now. Allowed only
+  /// while it has none. A `borrowed` holder only reads the buffer, once, in the rule of its producer: it may not be
+  /// shared on. `copy` is the op that parts the holders when one of them is added to.
+  void share_gradient(TensorId tensor, TensorId other, const OpDef& copy, bool borrowed = false);
   bool is_borrowed(TensorId tensor) const { return borrowed_.contains(static_cast<std::uint32_t>(tensor)); }
-  /// True when sharing `output`'s gradient with input `tensor` of `op` is safe next to input `other`: no op between
-  /// the producer of `other` and `op` reads `tensor`.
-  bool may_share(const Op& op, TensorId tensor, TensorId other) const;
   /// Number of ops of the program that read a forward tensor.
   int readers(TensorId tensor) const;
 
@@ -47,11 +45,17 @@ class GradientBuilder {
   void run();
 
  private:
+  /// Whether another tensor's gradient lies in `buffer` and its reader has not run to its end.
+  bool is_still_read(TensorId tensor, TensorId buffer) const;
+
   Graph& graph_;
   std::size_t forward_ops_ = 0;
+  std::vector<TensorId> current_outputs_;  // of the op whose rule runs
+  const OpDef* copy_ = nullptr;            // set with the first shared gradient
   std::vector<bool> needed_;
   std::unordered_map<std::uint32_t, TensorId> gradients_;
-  std::unordered_set<std::uint32_t> borrowed_;
+  std::unordered_set<std::uint32_t> borrowed_;   // every borrower
+  std::unordered_set<std::uint32_t> unfinished_;  // borrowers whose producer's rule has not run
   int layer_ = -1;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "core/error.hpp"
@@ -26,6 +27,7 @@ class Replay {
     std::vector<int> runs(selected_.ops.size(), 0);
     for (int kind = 0; kind < graph::kProgramKinds; ++kind) {
       live_.clear();
+      ranges_.clear();
       holder_.assign(selected_.tensors.size(), kNobody);
       for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
         if (is_persistent(i)) holder_[i] = i;
@@ -34,7 +36,7 @@ class Replay {
       for (const Instruction& instruction : program_.programs[static_cast<std::size_t>(kind)]) {
         if (auto fault = step(instruction, kind, runs, last_run)) return fault;
       }
-      if (!live_.empty()) return fmt::format("{} is never freed", name(live_.begin()->second));
+      if (!live_.empty()) return fmt::format("{} is never freed", name(*live_.begin()));
     }
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (runs[i] != 1) return fmt::format("op {} ({}) runs {} times", i, selected_.ops[i].op, runs[i]);
@@ -111,30 +113,29 @@ class Replay {
     if (selected_.tensors[tensor].bytes > 0) {
       if (auto fault = check_range(tensor)) return fault;
       if (begin(tensor) < program_.persistent_bytes) return fmt::format("{} lies among the persistent", name(tensor));
-      const auto next = live_.lower_bound({begin(tensor), 0});
-      if (next != live_.end() && next->first.first < end(tensor)) {
+      const auto next = ranges_.lower_bound(begin(tensor));
+      if (next != ranges_.end() && next->first < end(tensor)) {
         return fmt::format("{} overlaps live {}", name(tensor), name(next->second));
       }
-      if (next != live_.begin() && end(std::prev(next)->second) > begin(tensor)) {
+      if (next != ranges_.begin() && end(std::prev(next)->second) > begin(tensor)) {
         return fmt::format("{} overlaps live {}", name(tensor), name(std::prev(next)->second));
       }
     }
-    if (is_live(tensor)) return fmt::format("{} is allocated twice", name(tensor));
-    live_.emplace(std::pair{begin(tensor), tensor}, tensor);
+    if (!live_.insert(tensor).second) return fmt::format("{} is allocated twice", name(tensor));
+    if (selected_.tensors[tensor].bytes > 0) ranges_.emplace(begin(tensor), tensor);
     holder_[tensor] = kNobody;
     return std::nullopt;
   }
 
   std::optional<std::string> release(std::uint32_t tensor) {
-    if (tensor >= selected_.tensors.size() || live_.erase({begin(tensor), tensor}) == 0) {
-      return "something is freed that is not live";
-    }
+    if (live_.erase(tensor) == 0) return "something is freed that is not live";
+    if (selected_.tensors[tensor].bytes > 0) ranges_.erase(begin(tensor));
     holder_[tensor] = kNobody;
     return std::nullopt;
   }
 
   bool is_live(std::uint32_t tensor) const {
-    return is_persistent(tensor) || live_.contains({begin(owner(tensor)), owner(tensor)});
+    return is_persistent(tensor) || live_.contains(owner(tensor));
   }
 
   std::optional<std::string> require_values(std::uint32_t tensor, const graph::SelectedOp& op) const {
@@ -169,7 +170,8 @@ class Replay {
 
   const graph::Selected& selected_;
   const Program& program_;
-  std::map<std::pair<Bytes, std::uint32_t>, std::uint32_t> live_;
+  std::set<std::uint32_t> live_;            // owners
+  std::map<Bytes, std::uint32_t> ranges_;   // of the live owners that have bytes, by offset
   std::vector<std::uint32_t> holder_;  // by owner: the tensor whose values its bytes hold
 };
 

@@ -250,6 +250,7 @@ bool is_broken(const Selected& selected, const Program& program) {
   const auto begin = [&](std::uint32_t t) { return program.placements[t].offset; };
   const auto end = [&](std::uint32_t t) { return begin(t) + selected.tensors[t].bytes; };
   for (auto x = lives.begin(); x != lives.end(); ++x) {
+    if (selected.tensors[x->first].bytes == 0) continue;
     if (begin(x->first) < program.persistent_bytes || end(x->first) > program.arena_bytes)
       return true;
     for (auto y = lives.begin(); y != x; ++y) {
