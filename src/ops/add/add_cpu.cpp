@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/add/add.hpp"
+#include "ops/add/add_pairs.hpp"
 #include "ops/blocks.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/parallel.hpp"
@@ -30,43 +31,14 @@ void gradient(GradientBuilder& builder, const Op& op) {
     const bool free = sharable && !builder.gradient(input) && builder.graph().type(input).shape == shape &&
                       std::ranges::count(op.inputs, input) == 1;
     if (free && i == 0 && builder.readers(input) == 1) {
-      builder.share_gradient(input, dst, true);
-    } else if (free && i > 0 && !taken && builder.may_share(op, input, op.inputs[0])) {
-      builder.share_gradient(input, dst);
+      builder.share_gradient(input, dst, kCopy, true);
+    } else if (free && i > 0 && !taken) {
+      builder.share_gradient(input, dst, kCopy);
       taken = true;
     } else if (builder.graph().type(input).shape == shape) {
       builder.emit(kCopy, op.params, {*dy}, {builder.target(input)});
     } else {
       builder.emit(kAddBackward, op.params, {*dy}, {builder.target(input)});
-    }
-  }
-}
-
-// Strides of the classic rule between the result (w, h) and a source.
-struct Steps {
-  std::int64_t source, result;
-};
-Steps steps_of(std::int64_t result, std::int64_t source) {
-  return {std::max<std::int64_t>(1, source / result), std::max<std::int64_t>(1, result / source)};
-}
-
-// Visits (index in result, index in source) of every pair of cells that are added.
-template <typename Visit>
-void for_each_pair(const Shape& result, const Shape& source, int block, std::int64_t image, Visit visit) {
-  const BlockedExtents to(result, block);
-  const BlockedExtents from(source, block);
-  const Steps y = steps_of(result.h(), source.h());
-  const Steps x = steps_of(result.w(), source.w());
-  const std::int64_t rows = std::min(result.h(), source.h());
-  const std::int64_t columns = std::min(result.w(), source.w());
-  for (std::int64_t c = 0; c < std::min(result.c(), source.c()); ++c) {
-    const std::int64_t a = to.offset(image, c / block) + c % block;
-    const std::int64_t b = from.offset(image, c / block) + c % block;
-    for (std::int64_t j = 0; j < rows; ++j) {
-      for (std::int64_t i = 0; i < columns; ++i) {
-        visit(a + (j * y.result * result.w() + i * x.result) * block,
-              b + (j * y.source * source.w() + i * x.source) * block);
-      }
     }
   }
 }
@@ -99,8 +71,8 @@ KernelChoice choose_add_forward(const Op& op, const SelectContext& context) {
       } else {
         if (base != dst) std::copy_n(base, count, dst);
         parallel_for(result.n(), threads, [&](std::int64_t image) {
-          for_each_pair(result, shapes[k], layout.block, image,
-                        [&](std::int64_t a, std::int64_t b) { dst[a] += source[b]; });
+          for_each_add_pair(result, shapes[k], layout.block, image,
+                        [&](std::int64_t, std::int64_t a, std::int64_t b) { dst[a] += source[b]; });
         });
       }
       base = dst;
@@ -124,8 +96,8 @@ KernelChoice choose_add_backward(const Op& op, const SelectContext& context) {
             auto* dx = static_cast<float*>(o[1]);
             parallel_for(result.n(), threads, [&](std::int64_t image) {
               if (!accumulate) std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
-              for_each_pair(result, source, layout.block, image,
-                            [&](std::int64_t a, std::int64_t b) { dx[b] += dy[a]; });
+              for_each_add_pair(result, source, layout.block, image,
+                            [&](std::int64_t, std::int64_t a, std::int64_t b) { dx[b] += dy[a]; });
             });
           })};
 }
