@@ -12,9 +12,9 @@ namespace lantern::layers {
 using graph::TensorId;
 
 void lower_avgpool(LowerContext& context, const Layer& layer, const AvgpoolSpec& /*spec*/) {
-  context.set_output(
-      layer.index, context.add(ops::kGlobalAvgPoolForward, std::make_shared<const graph::OpParams>(),
-                               {context.previous(layer)}, layer, "avg")[0]);
+  context.set_output(layer.index, context.add(ops::kGlobalAvgPoolForward,
+                                              std::make_shared<const graph::OpParams>(),
+                                              {context.previous(layer)}, layer, "avg")[0]);
 }
 
 void lower_local_avgpool(LowerContext& context, const Layer& layer, const LocalAvgpoolSpec& spec) {
@@ -31,9 +31,9 @@ void lower_local_avgpool(LowerContext& context, const Layer& layer, const LocalA
                             .sw = spec.stride_x,
                             .ph = offset,
                             .pw = offset};
-  context.set_output(
-      layer.index, context.add(ops::kLocalAvgPoolForward, std::make_shared<const ops::LocalAvgPoolParams>(g),
-                               {context.previous(layer)}, layer, "avg")[0]);
+  context.set_output(layer.index, context.add(ops::kLocalAvgPoolForward,
+                                              std::make_shared<const ops::LocalAvgPoolParams>(g),
+                                              {context.previous(layer)}, layer, "avg")[0]);
 }
 
 namespace {
@@ -70,8 +70,9 @@ void lower_dropout(LowerContext& context, const Layer& layer, const DropoutSpec&
                   std::make_shared<const ops::DropoutParams>(spec.probability, layer.index), {x},
                   layer, "drop")[0];
   context.set_output(layer.index, y);
-  // Darknet: [dropout] works in the memory of the layer before it, so whoever reads that layer later (a route, say)
-  // sees the dropped values (reference/layers.md section 1, "Aliasing"). A dropout before this one shares it as well.
+  // Darknet: [dropout] works in the memory of the layer before it, so whoever reads that layer
+  // later (a route, say) sees the dropped values (reference/layers.md section 1, "Aliasing"). A
+  // dropout before this one shares it as well.
   for (int i = layer.index - 1; i >= 0; --i) {
     context.set_output(i, y);
     if (!std::holds_alternative<DropoutSpec>(
@@ -82,11 +83,11 @@ void lower_dropout(LowerContext& context, const Layer& layer, const DropoutSpec&
 }
 
 namespace {
-void lower_reorganised(LowerContext& context, const Layer& layer, ops::ReorgKind kind,
-                       int stride) {
+void lower_reorganised(LowerContext& context, const Layer& layer, ops::ReorgKind kind, int stride) {
   context.set_output(
-      layer.index, context.add(ops::kReorgForward, std::make_shared<const ops::ReorgParams>(kind, stride),
-                               {context.previous(layer)}, layer, "reorg")[0]);
+      layer.index,
+      context.add(ops::kReorgForward, std::make_shared<const ops::ReorgParams>(kind, stride),
+                  {context.previous(layer)}, layer, "reorg")[0]);
 }
 }  // namespace
 

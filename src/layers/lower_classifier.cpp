@@ -61,7 +61,8 @@ namespace {
 // A cost has no map: nothing may read it.
 void check_unread(const LowerContext& context, const Layer& layer) {
   for (const Layer& other : context.network().layers) {
-    const bool follows = other.index == layer.index + 1 && !std::holds_alternative<RouteSpec>(other.spec);
+    const bool follows =
+        other.index == layer.index + 1 && !std::holds_alternative<RouteSpec>(other.spec);
     if (follows || std::ranges::count(other.sources, layer.index) != 0) {
       refuse(layer, "the layer at {} reads its output; a cost has none", other.where);
     }

@@ -65,7 +65,9 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
   const Layer* shortcut = foldable_shortcut(context, layer, spec);
   std::optional<TensorId> residual;
   if (shortcut != nullptr) residual = context.output_of(shortcut->sources[0]);
-  const TensorId y = context.batch_norm(x, spec.activation, residual, layer, spec.batch_normalize == 2);
+  // With a single mini-batch an iteration there is nothing to merge: it is ordinary batch normalisation.
+  const bool across_mini_batches = spec.batch_normalize == 2 && context.network().net.subdivisions > 1;
+  const TensorId y = context.batch_norm(x, spec.activation, residual, layer, across_mini_batches);
   context.set_output(layer.index, y);
   if (shortcut != nullptr) context.set_output(shortcut->index, y);
 }

@@ -11,7 +11,8 @@ namespace lantern::train {
 namespace {
 
 void set_anchors(eval::YoloHead& head, const std::vector<float>& flat) {
-  for (std::size_t i = 0; i + 1 < flat.size(); i += 2) head.anchors.emplace_back(flat[i], flat[i + 1]);
+  for (std::size_t i = 0; i + 1 < flat.size(); i += 2)
+    head.anchors.emplace_back(flat[i], flat[i + 1]);
 }
 
 eval::YoloHead::Point point_of(ops::GaussianParams::Point point) {
@@ -37,12 +38,13 @@ eval::YoloHead head_of(const layers::HeadBinding& binding) {
     return head;
   }
   const ops::YoloParams& params = binding.gaussian ? binding.gaussian->yolo : binding.yolo;
-  eval::YoloHead head{.kind = binding.gaussian ? eval::YoloHead::Kind::kGaussianYolo : eval::YoloHead::Kind::kYolo,
-                      .classes = params.classes,
-                      .mask = params.mask,
-                      .grid_w = static_cast<int>(params.grid_w),
-                      .grid_h = static_cast<int>(params.grid_h),
-                      .new_coords = params.new_coords};
+  eval::YoloHead head{
+      .kind = binding.gaussian ? eval::YoloHead::Kind::kGaussianYolo : eval::YoloHead::Kind::kYolo,
+      .classes = params.classes,
+      .mask = params.mask,
+      .grid_w = static_cast<int>(params.grid_w),
+      .grid_h = static_cast<int>(params.grid_h),
+      .new_coords = params.new_coords};
   if (binding.gaussian) head.point = point_of(binding.gaussian->point);
   set_anchors(head, params.anchors);
   return head;
@@ -89,7 +91,8 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
   }
   if (heads_.empty()) {
     throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this verb needs one");
+                "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this "
+                "verb needs one");
   }
 }
 

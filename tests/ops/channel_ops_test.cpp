@@ -1,5 +1,6 @@
-// [avgpool], [local_avgpool], [scale_channels], [sam], [dropout], [reorg], maxpool_depth: the kernels of the engine
-// against the reference templates, in every layout, overwriting and accumulating.
+// [avgpool], [local_avgpool], [scale_channels], [sam], [dropout], [reorg], maxpool_depth: the
+// kernels of the engine against the reference templates, in every layout, overwriting and
+// accumulating.
 
 #include "ops/avg_pool/avg_pool.hpp"
 #include "ops/avg_pool/avg_pool_ref.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 using graph::TensorId;
 
-const std::vector<Shape> kShapes{{1, 1, 1, 1}, {2, 3, 4, 5}, {3, 16, 3, 3}, {2, 21, 2, 7}, {1, 40, 5, 1}};
+const std::vector<Shape> kShapes{
+    {1, 1, 1, 1}, {2, 3, 4, 5}, {3, 16, 3, 3}, {2, 21, 2, 7}, {1, 40, 5, 1}};
 
 TEST(GlobalAvgPool, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
@@ -26,8 +28,8 @@ TEST(GlobalAvgPool, MatchesTheReference) {
       const Floats dy = random_floats(rng, shape.n() * shape.c());
       OpRunner runner(options);
       const TensorId src = runner.source("x", shape, x);
-      const TensorId dst =
-          runner.op(ops::kGlobalAvgPoolForward, std::make_shared<const graph::OpParams>(), {src}, "y")[0];
+      const TensorId dst = runner.op(ops::kGlobalAvgPoolForward,
+                                     std::make_shared<const graph::OpParams>(), {src}, "y")[0];
       runner.keep(dst);
       runner.differentiate({{dst, dy}});
       runner.run();
@@ -54,7 +56,8 @@ TEST(LocalAvgPool, MatchesTheReference) {
       g.kh = g.kw = rng.uniform_int(1, 3);
       g.sh = rng.uniform_int(1, 3);
       g.sw = rng.uniform_int(1, 3);
-      const std::int64_t padding = rng.uniform_int(0, 4);  // on both sides; large ones make windows without a cell
+      const std::int64_t padding =
+          rng.uniform_int(0, 4);  // on both sides; large ones make windows without a cell
       g.ph = g.pw = padding / 2;
       g.oh = (g.ih + padding - g.kh) / g.sh + 1;
       g.ow = (g.iw + padding - g.kw) / g.sw + 1;
@@ -64,8 +67,9 @@ TEST(LocalAvgPool, MatchesTheReference) {
       const Floats dy = random_floats(rng, out.elements());
       OpRunner runner(options);
       const TensorId src = runner.source("x", in, x);
-      const TensorId dst = runner.op(ops::kLocalAvgPoolForward, std::make_shared<const ops::LocalAvgPoolParams>(g),
-                                     {src}, "y")[0];
+      const TensorId dst =
+          runner.op(ops::kLocalAvgPoolForward, std::make_shared<const ops::LocalAvgPoolParams>(g),
+                    {src}, "y")[0];
       runner.keep(dst);
       runner.differentiate({{dst, dy}});
       runner.run();
@@ -81,12 +85,15 @@ TEST(LocalAvgPool, MatchesTheReference) {
 
 TEST(Scale, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
-    for (const auto kind : {ops::ScaleKind::kPerChannel, ops::ScaleKind::kPerPixel, ops::ScaleKind::kElement}) {
+    for (const auto kind :
+         {ops::ScaleKind::kPerChannel, ops::ScaleKind::kPerPixel, ops::ScaleKind::kElement}) {
       for (const Shape& shape : kShapes) {
-        const Shape factors = kind == ops::ScaleKind::kPerChannel ? Shape{shape.n(), shape.c(), 1, 1}
-                              : kind == ops::ScaleKind::kPerPixel ? Shape{shape.n(), 1, shape.h(), shape.w()}
-                                                                  : shape;
-        Rng rng(9, "scale", static_cast<std::uint64_t>(kind), static_cast<std::uint32_t>(shape.elements()));
+        const Shape factors =
+            kind == ops::ScaleKind::kPerChannel ? Shape{shape.n(), shape.c(), 1, 1}
+            : kind == ops::ScaleKind::kPerPixel ? Shape{shape.n(), 1, shape.h(), shape.w()}
+                                                : shape;
+        Rng rng(9, "scale", static_cast<std::uint64_t>(kind),
+                static_cast<std::uint32_t>(shape.elements()));
         const Floats x = random_floats(rng, shape.elements());
         const Floats s = random_floats(rng, factors.elements());
         const Floats dy = random_floats(rng, shape.elements());
@@ -94,7 +101,8 @@ TEST(Scale, MatchesTheReference) {
         const TensorId src = runner.source("x", shape, x);
         const TensorId scale = runner.source("s", factors, s);
         const TensorId dst =
-            runner.op(ops::kScaleForward, std::make_shared<const ops::ScaleParams>(kind), {src, scale}, "y")[0];
+            runner.op(ops::kScaleForward, std::make_shared<const ops::ScaleParams>(kind),
+                      {src, scale}, "y")[0];
         runner.keep(dst);
         runner.differentiate({{dst, dy}});
         runner.run();
@@ -103,8 +111,8 @@ TEST(Scale, MatchesTheReference) {
         Floats ds = initial_gradient(options, factors);
         const std::int64_t spatial = shape.h() * shape.w();
         ops::ref::scale_forward(kind, shape.n(), shape.c(), spatial, x.data(), s.data(), y.data());
-        ops::ref::scale_backward(kind, shape.n(), shape.c(), spatial, x.data(), s.data(), dy.data(), dx.data(),
-                                 ds.data());
+        ops::ref::scale_backward(kind, shape.n(), shape.c(), spatial, x.data(), s.data(), dy.data(),
+                                 dx.data(), ds.data());
         expect_close(runner.value(dst), y, 1e-6F, "y");
         expect_close(runner.gradient(src), dx, 1e-6F, "dx");
         expect_close(runner.gradient(scale), ds, 1e-5F, "ds");
@@ -123,8 +131,8 @@ TEST(Dropout, DrawsTheSameMaskInEveryLayoutAndInBackward) {
       const Floats dy = random_floats(rng, shape.elements());
       OpRunner runner(options);
       const TensorId src = runner.source("x", shape, x);
-      const TensorId dst =
-          runner.op(ops::kDropoutForward, std::make_shared<const ops::DropoutParams>(params), {src}, "y")[0];
+      const TensorId dst = runner.op(
+          ops::kDropoutForward, std::make_shared<const ops::DropoutParams>(params), {src}, "y")[0];
       runner.keep(dst);
       runner.differentiate({{dst, dy}});
       runner.run(context);
@@ -151,9 +159,11 @@ TEST(Dropout, DropsTheShareItIsAskedFor) {
   // Neighbouring addresses must give unrelated masks.
   for (const ops::RunContext& context :
        {ops::RunContext{.seed = 1, .iteration = 1}, ops::RunContext{.seed = 2, .iteration = 1},
-        ops::RunContext{.seed = 1, .iteration = 2}, ops::RunContext{.seed = 1, .iteration = 1, .subdivision = 1}}) {
+        ops::RunContext{.seed = 1, .iteration = 2},
+        ops::RunContext{.seed = 1, .iteration = 1, .subdivision = 1}}) {
     ops::dropout_factors(params, context, 1, 0, 64, 400, factors.data());
-    const auto dropped = static_cast<double>(std::ranges::count(factors, 0.0F)) / static_cast<double>(factors.size());
+    const auto dropped = static_cast<double>(std::ranges::count(factors, 0.0F)) /
+                         static_cast<double>(factors.size());
     EXPECT_NEAR(dropped, 0.3, 0.012);  // four standard deviations
     for (const float f : factors) EXPECT_TRUE(f == 0.0F || f == 1.0F / (1.0F - 0.3F));
     masks.push_back(factors);
@@ -162,21 +172,26 @@ TEST(Dropout, DropsTheShareItIsAskedFor) {
     for (std::size_t j = 0; j < i; ++j) {
       std::int64_t equal = 0;
       for (std::size_t k = 0; k < factors.size(); ++k) equal += masks[i][k] == masks[j][k] ? 1 : 0;
-      EXPECT_NEAR(static_cast<double>(equal) / static_cast<double>(factors.size()), 0.3 * 0.3 + 0.7 * 0.7, 0.02);
+      EXPECT_NEAR(static_cast<double>(equal) / static_cast<double>(factors.size()),
+                  0.3 * 0.3 + 0.7 * 0.7, 0.02);
     }
   }
   // Image i of subdivision k is image k * mini-batch + i of the iteration.
   Floats other(factors.size());
-  ops::dropout_factors(params, {.seed = 3, .iteration = 4, .subdivision = 1}, 2, 1, 64, 400, factors.data());
-  ops::dropout_factors(params, {.seed = 3, .iteration = 4, .subdivision = 3}, 1, 0, 64, 400, other.data());
+  ops::dropout_factors(params, {.seed = 3, .iteration = 4, .subdivision = 1}, 2, 1, 64, 400,
+                       factors.data());
+  ops::dropout_factors(params, {.seed = 3, .iteration = 4, .subdivision = 3}, 1, 0, 64, 400,
+                       other.data());
   EXPECT_EQ(factors, other);
 }
 
 TEST(Reorg, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
-    for (const auto kind : {ops::ReorgKind::kReorg, ops::ReorgKind::kSpaceToDepth, ops::ReorgKind::kDepthToSpace}) {
+    for (const auto kind :
+         {ops::ReorgKind::kReorg, ops::ReorgKind::kSpaceToDepth, ops::ReorgKind::kDepthToSpace}) {
       for (const std::int64_t s : {1, 2, 3}) {
-        const Shape in = kind == ops::ReorgKind::kSpaceToDepth ? Shape{2, 5, 2 * s, s} : Shape{2, 3 * s * s, s, 2 * s};
+        const Shape in = kind == ops::ReorgKind::kSpaceToDepth ? Shape{2, 5, 2 * s, s}
+                                                               : Shape{2, 3 * s * s, s, 2 * s};
         const Shape out = kind == ops::ReorgKind::kDepthToSpace
                               ? Shape{2, in.c() / (s * s), in.h() * s, in.w() * s}
                               : Shape{2, in.c() * s * s, in.h() / s, in.w() / s};
@@ -185,8 +200,8 @@ TEST(Reorg, MatchesTheReference) {
         const Floats dy = random_floats(rng, in.elements());
         OpRunner runner(options);
         const TensorId src = runner.source("x", in, x);
-        const TensorId dst =
-            runner.op(ops::kReorgForward, std::make_shared<const ops::ReorgParams>(kind, s), {src}, "y")[0];
+        const TensorId dst = runner.op(
+            ops::kReorgForward, std::make_shared<const ops::ReorgParams>(kind, s), {src}, "y")[0];
         EXPECT_EQ(runner.graph().type(dst).shape, out);
         runner.keep(dst);
         runner.differentiate({{dst, dy}});
@@ -206,15 +221,17 @@ TEST(DepthPool, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
     for (const Shape& shape : kShapes) {
       for (const std::int64_t channels : {std::int64_t{1}, (shape.c() + 1) / 2, shape.c()}) {
-        Rng rng(12, "depth", static_cast<std::uint64_t>(channels), static_cast<std::uint32_t>(shape.elements()));
+        Rng rng(12, "depth", static_cast<std::uint64_t>(channels),
+                static_cast<std::uint32_t>(shape.elements()));
         const Shape out{shape.n(), channels, shape.h(), shape.w()};
         Floats x = random_floats(rng, shape.elements());
         for (float& v : x) v = std::round(v * 3);  // ties
         const Floats dy = random_floats(rng, out.elements());
         OpRunner runner(options);
         const TensorId src = runner.source("x", shape, x);
-        const TensorId dst = runner.op(ops::kDepthPoolForward,
-                                       std::make_shared<const ops::DepthPoolParams>(channels, true), {src}, "y")[0];
+        const TensorId dst =
+            runner.op(ops::kDepthPoolForward,
+                      std::make_shared<const ops::DepthPoolParams>(channels, true), {src}, "y")[0];
         runner.keep(dst);
         runner.differentiate({{dst, dy}});
         runner.run();
@@ -222,9 +239,10 @@ TEST(DepthPool, MatchesTheReference) {
         std::vector<std::uint16_t> index(dy.size());
         Floats dx = initial_gradient(options, shape);
         const std::int64_t spatial = shape.h() * shape.w();
-        ops::ref::max_pool_depth_forward(shape.n(), shape.c(), channels, spatial, x.data(), y.data(), index.data());
-        ops::ref::max_pool_depth_backward(shape.n(), shape.c(), channels, spatial, dy.data(), index.data(),
-                                          dx.data());
+        ops::ref::max_pool_depth_forward(shape.n(), shape.c(), channels, spatial, x.data(),
+                                         y.data(), index.data());
+        ops::ref::max_pool_depth_backward(shape.n(), shape.c(), channels, spatial, dy.data(),
+                                          index.data(), dx.data());
         EXPECT_EQ(runner.value(dst), y);
         EXPECT_EQ(runner.gradient(src), dx);
       }

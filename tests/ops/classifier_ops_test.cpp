@@ -22,7 +22,8 @@ std::vector<double> costs_of(OpRunner& runner, TensorId tensor, std::int64_t ima
 
 TEST(Linear, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
-    for (const Shape& shape : {Shape{1, 1, 1, 1}, Shape{3, 5, 2, 3}, Shape{9, 35, 1, 1}, Shape{4, 70, 3, 4}}) {
+    for (const Shape& shape :
+         {Shape{1, 1, 1, 1}, Shape{3, 5, 2, 3}, Shape{9, 35, 1, 1}, Shape{4, 70, 3, 4}}) {
       for (const bool biased : {false, true}) {
         const std::int64_t in = shape.elements() / shape.n();
         const std::int64_t out = 7;
@@ -36,20 +37,23 @@ TEST(Linear, MatchesTheReference) {
         const TensorId weights = runner.parameter("w", Shape{out, in}, w);
         std::vector<TensorId> inputs{src, weights};
         if (biased) inputs.push_back(runner.parameter("b", Shape{out}, bias));
-        const TensorId dst =
-            runner.op(ops::kLinearForward, std::make_shared<const graph::OpParams>(), inputs, "y")[0];
+        const TensorId dst = runner.op(ops::kLinearForward,
+                                       std::make_shared<const graph::OpParams>(), inputs, "y")[0];
         runner.keep(dst);
         runner.differentiate({{dst, dy}});
         Floats y(dy.size());
         Floats dx = initial_gradient(options, shape);
         Floats dw(w.size());
         Floats db(bias.size());
-        ops::ref::linear_forward(shape.n(), in, out, x.data(), w.data(), biased ? bias.data() : nullptr, y.data());
+        ops::ref::linear_forward(shape.n(), in, out, x.data(), w.data(),
+                                 biased ? bias.data() : nullptr, y.data());
         ops::ref::linear_backward_data(shape.n(), in, out, dy.data(), w.data(), dx.data());
-        // The first mini-batch of an iteration overwrites the gradients of parameters, the next one adds.
+        // The first mini-batch of an iteration overwrites the gradients of parameters, the next one
+        // adds.
         for (const int subdivision : {0, 1}) {
           runner.run({.subdivision = subdivision});
-          ops::ref::linear_backward_weights(shape.n(), in, out, x.data(), dy.data(), dw.data(), db.data());
+          ops::ref::linear_backward_weights(shape.n(), in, out, x.data(), dy.data(), dw.data(),
+                                            db.data());
           expect_close(runner.value(dst), y, 2e-5F, "y");
           expect_close(runner.gradient(src), dx, 1e-5F, "dx");
           expect_close(runner.gradient(weights), dw, 1e-5F, "dw");
@@ -71,7 +75,8 @@ TEST(ClampGradient, PassesValuesAndClampsGradients) {
     const Floats dy = random_floats(rng, shape.elements(), -3, 3);
     OpRunner runner(options);
     const TensorId src = runner.source("x", shape, x);
-    const TensorId dst = runner.op(ops::kClampGradient, std::make_shared<const graph::OpParams>(), {src}, "y")[0];
+    const TensorId dst =
+        runner.op(ops::kClampGradient, std::make_shared<const graph::OpParams>(), {src}, "y")[0];
     runner.keep(dst);
     runner.differentiate({{dst, dy}});
     runner.run();
@@ -99,14 +104,16 @@ TEST(SoftmaxLoss, MatchesTheReferenceAndDoublesTheGradientBeforeACost) {
         OpRunner runner(options);
         const TensorId src = runner.source("x", shape, x);
         const TensorId wanted = runner.input("truth", Shape{3, count}, truth);
-        const auto outputs = runner.op(ops::kSoftmaxLoss, std::make_shared<const ops::SoftmaxParams>(groups, temperature),
-                                       {src, wanted}, "p");
+        const auto outputs = runner.op(
+            ops::kSoftmaxLoss, std::make_shared<const ops::SoftmaxParams>(groups, temperature),
+            {src, wanted}, "p");
         runner.graph().set_role(outputs[2], graph::Role::kOutput);
         runner.keep(outputs[0]);
         runner.keep(outputs[1]);
         if (with_cost) {
-          const auto cost = runner.op(ops::kCostLoss, std::make_shared<const ops::CostParams>(ops::CostKind::kMasked, 1.0F),
-                                      {outputs[0], wanted}, "cost");
+          const auto cost = runner.op(
+              ops::kCostLoss, std::make_shared<const ops::CostParams>(ops::CostKind::kMasked, 1.0F),
+              {outputs[0], wanted}, "cost");
           runner.graph().set_role(cost[1], graph::Role::kOutput);
         }
         runner.differentiate({});
@@ -144,7 +151,8 @@ TEST(Cost, MatchesTheReference) {
       const TensorId src = runner.source("x", shape, x);
       const TensorId wanted = runner.input("truth", Shape{2, count}, truth);
       const auto outputs =
-          runner.op(ops::kCostLoss, std::make_shared<const ops::CostParams>(kind, 0.5F), {src, wanted}, "delta");
+          runner.op(ops::kCostLoss, std::make_shared<const ops::CostParams>(kind, 0.5F),
+                    {src, wanted}, "delta");
       runner.graph().set_role(outputs[1], graph::Role::kOutput);
       runner.keep(outputs[0]);
       runner.differentiate({});
@@ -154,9 +162,10 @@ TEST(Cost, MatchesTheReference) {
       Floats dx = initial_gradient(options, shape);
       for (std::int64_t image = 0; image < 2; ++image) {
         const std::int64_t at = image * count;
-        const double cost = ops::ref::cost_forward(kind, count, x.data() + at, truth.data() + at, error.data() + at,
-                                                   delta.data() + at);
-        EXPECT_NEAR(costs_of(runner, outputs[1], 2)[static_cast<std::size_t>(image)], cost, 1e-6 * (1 + cost));
+        const double cost = ops::ref::cost_forward(kind, count, x.data() + at, truth.data() + at,
+                                                   error.data() + at, delta.data() + at);
+        EXPECT_NEAR(costs_of(runner, outputs[1], 2)[static_cast<std::size_t>(image)], cost,
+                    1e-6 * (1 + cost));
       }
       ops::ref::cost_backward(shape.elements(), 0.5F, delta.data(), dx.data());
       expect_close(runner.value(outputs[0]), delta, 1e-6F, "delta");

@@ -1,5 +1,6 @@
-// [region] and [Gaussian_yolo]: deltas against central differences of the losses that they are gradients of, and the
-// ops against the functions. The golden networks hold both to the reference's numbers.
+// [region] and [Gaussian_yolo]: deltas against central differences of the losses that they are
+// gradients of, and the ops against the functions. The golden networks hold both to the reference's
+// numbers.
 
 #include "ops/finite_difference.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
@@ -31,8 +32,8 @@ ops::RegionParams region_params() {
 }
 
 // The loss whose negative gradient the delta is, with one truth at a given cell and anchor.
-double region_loss(const ops::RegionParams& p, const Values& raw, const float* truth, std::int64_t cell,
-                   std::int64_t anchor) {
+double region_loss(const ops::RegionParams& p, const Values& raw, const float* truth,
+                   std::int64_t cell, std::int64_t anchor) {
   const std::int64_t cells = p.grid_w * p.grid_h;
   double loss = 0;
   for (std::int64_t a = 0; a < p.boxes(); ++a) {
@@ -48,10 +49,12 @@ double region_loss(const ops::RegionParams& p, const Values& raw, const float* t
       loss += 0.5 * p.object_scale * (1 - obj) * (1 - obj);
       const double x = truth[0] * static_cast<double>(p.grid_w) - static_cast<double>(i % p.grid_w);
       const double y = truth[1] * static_cast<double>(p.grid_h) - static_cast<double>(i / p.grid_w);
-      const double w = std::log(truth[2] * static_cast<double>(p.grid_w) / p.anchors[static_cast<std::size_t>(2 * a)]);
-      const double h =
-          std::log(truth[3] * static_cast<double>(p.grid_h) / p.anchors[static_cast<std::size_t>(2 * a + 1)]);
-      const double errors[] = {x - logistic(value(0)), y - logistic(value(1)), w - value(2), h - value(3)};
+      const double w = std::log(truth[2] * static_cast<double>(p.grid_w) /
+                                p.anchors[static_cast<std::size_t>(2 * a)]);
+      const double h = std::log(truth[3] * static_cast<double>(p.grid_h) /
+                                p.anchors[static_cast<std::size_t>(2 * a + 1)]);
+      const double errors[] = {x - logistic(value(0)), y - logistic(value(1)), w - value(2),
+                               h - value(3)};
       for (const double e : errors) loss += 0.5 * p.coord_scale * e * e;
       double sum = 0;
       for (int k = 0; k < p.classes; ++k) sum += std::exp(value(5 + k));
@@ -65,7 +68,8 @@ TEST(RegionDelta, IsTheNegativeGradientOfItsLoss) {
   const ops::RegionParams p = region_params();
   Rng rng(31, "region");
   Values raw = random_values(rng, p.image_size(), -2, 2);
-  const Floats truth{0.6F, 0.4F, 0.7F, 0.6F, 2, 0, 0, 0, 0, 0, 0, 0};  // column 2, row 1; the second anchor's shape
+  const Floats truth{0.6F, 0.4F, 0.7F, 0.6F, 2, 0,
+                     0,    0,    0,    0,    0, 0};  // column 2, row 1; the second anchor's shape
   const Floats input(raw.begin(), raw.end());
   Floats output(input.size());
   Floats delta(input.size());
@@ -116,7 +120,8 @@ TEST(RegionLoss, RunsInAGraph) {
     OpRunner runner(options);
     const TensorId src = runner.source("x", shape, x);
     const TensorId wanted = runner.input("truth", Shape{3, 12}, truth);
-    const auto outputs = runner.op(ops::kRegionLoss, std::make_shared<const ops::RegionParams>(p), {src, wanted}, "y");
+    const auto outputs = runner.op(ops::kRegionLoss, std::make_shared<const ops::RegionParams>(p),
+                                   {src, wanted}, "y");
     runner.graph().set_role(outputs[2], graph::Role::kOutput);
     runner.keep(outputs[0]);
     runner.differentiate({});
@@ -129,11 +134,13 @@ TEST(RegionLoss, RunsInAGraph) {
         const std::int64_t at = image * p.image_size();
         Floats delta(static_cast<std::size_t>(p.image_size()));
         ops::region_activate(p, x.data() + at, y.data() + at);
-        const double cost = ops::region_delta(p, y.data() + at, truth.data() + image * 12, batch < 12797, delta.data());
+        const double cost = ops::region_delta(p, y.data() + at, truth.data() + image * 12,
+                                              batch < 12797, delta.data());
         double got = 0;
         std::memcpy(&got, runner.executor().bytes(outputs[2]).data() + image * 8, sizeof got);
         EXPECT_EQ(got, cost);
-        for (std::size_t i = 0; i < delta.size(); ++i) dx[static_cast<std::size_t>(at) + i] += delta[i];
+        for (std::size_t i = 0; i < delta.size(); ++i)
+          dx[static_cast<std::size_t>(at) + i] += delta[i];
       }
       EXPECT_EQ(runner.value(outputs[0]), y);
       EXPECT_EQ(runner.gradient(src), dx);
@@ -155,21 +162,26 @@ ops::GaussianParams gaussian_params() {
   return p;
 }
 
-// Half the truth's weight times the log of the reference's "density" plus 1e-9, summed over the coordinates.
-double log_density(const ops::GaussianParams& p, const Values& activated, const float* truth, std::int64_t cell,
-                   std::int64_t anchor) {
+// Half the truth's weight times the log of the reference's "density" plus 1e-9, summed over the
+// coordinates.
+double log_density(const ops::GaussianParams& p, const Values& activated, const float* truth,
+                   std::int64_t cell, std::int64_t anchor) {
   const std::int64_t cells = p.yolo.grid_w * p.yolo.grid_h;
   const auto index = static_cast<std::size_t>(2 * p.yolo.mask[static_cast<std::size_t>(anchor)]);
-  const double targets[] = {truth[0] * static_cast<double>(p.yolo.grid_w) - static_cast<double>(cell % p.yolo.grid_w),
-                            truth[1] * static_cast<double>(p.yolo.grid_h) - static_cast<double>(cell / p.yolo.grid_w),
-                            std::log(truth[2] * 64.0 / p.yolo.anchors[index]),
-                            std::log(truth[3] * 64.0 / p.yolo.anchors[index + 1])};
+  const double targets[] = {
+      truth[0] * static_cast<double>(p.yolo.grid_w) - static_cast<double>(cell % p.yolo.grid_w),
+      truth[1] * static_cast<double>(p.yolo.grid_h) - static_cast<double>(cell / p.yolo.grid_w),
+      std::log(truth[2] * 64.0 / p.yolo.anchors[index]),
+      std::log(truth[3] * 64.0 / p.yolo.anchors[index + 1])};
   double sum = 0;
   for (std::int64_t c = 0; c < 4; ++c) {
-    const auto at = [&](std::int64_t e) { return static_cast<std::size_t>((anchor * p.entries() + e) * cells + cell); };
+    const auto at = [&](std::int64_t e) {
+      return static_cast<std::size_t>((anchor * p.entries() + e) * cells + cell);
+    };
     const double d = targets[c] - activated[at(2 * c)];
     const double sigma = activated[at(2 * c + 1)];
-    const double density = std::exp(-d * d / (2 * sigma * sigma)) / (std::sqrt(2 * M_PI) * (sigma + 0.3));
+    const double density =
+        std::exp(-d * d / (2 * sigma * sigma)) / (std::sqrt(2 * M_PI) * (sigma + 0.3));
     sum += 0.5 * (2 - static_cast<double>(truth[2]) * truth[3]) * std::log(density + 1e-9);
   }
   return sum;
@@ -182,7 +194,8 @@ TEST(GaussianDelta, IsTheGradientOfTheLogDensity) {
   Floats out(raw.size());
   Floats delta(raw.size());
   ops::gaussian_activate(p, raw.data(), out.data());
-  const Floats truth{0.6F, 0.4F, 0.6F, 0.5F, 1, 0, 0, 0, 0, 0, 0, 0};  // column 2, row 1; the third anchor's shape
+  const Floats truth{0.6F, 0.4F, 0.6F, 0.5F, 1, 0,
+                     0,    0,    0,    0,    0, 0};  // column 2, row 1; the third anchor's shape
   ops::gaussian_delta(p, out.data(), truth.data(), delta.data());
   Values activated(out.begin(), out.end());
   auto value = [&] { return log_density(p, activated, truth.data(), 6, 1); };
@@ -194,7 +207,9 @@ TEST(GaussianDelta, IsTheGradientOfTheLogDensity) {
   // Objectness and classes of the matched place; all other places are negatives.
   for (std::int64_t a = 0; a < 2; ++a) {
     for (std::int64_t cell = 0; cell < 12; ++cell) {
-      const auto at = [&](std::int64_t e) { return static_cast<std::size_t>((a * p.entries() + e) * 12 + cell); };
+      const auto at = [&](std::int64_t e) {
+        return static_cast<std::size_t>((a * p.entries() + e) * 12 + cell);
+      };
       const bool matched = a == 1 && cell == 6;
       if (matched) {
         EXPECT_FLOAT_EQ(delta[at(8)], 1 - out[at(8)]);
@@ -222,8 +237,8 @@ TEST(GaussianLoss, RunsInAGraph) {
     OpRunner runner(options);
     const TensorId src = runner.source("x", shape, x);
     const TensorId wanted = runner.input("truth", Shape{3, 12}, truth);
-    const auto outputs =
-        runner.op(ops::kGaussianLoss, std::make_shared<const ops::GaussianParams>(p), {src, wanted}, "y");
+    const auto outputs = runner.op(
+        ops::kGaussianLoss, std::make_shared<const ops::GaussianParams>(p), {src, wanted}, "y");
     runner.graph().set_role(outputs[2], graph::Role::kOutput);
     runner.keep(outputs[0]);
     runner.differentiate({});
@@ -234,11 +249,13 @@ TEST(GaussianLoss, RunsInAGraph) {
       const std::int64_t at = image * p.image_size();
       Floats delta(static_cast<std::size_t>(p.image_size()));
       ops::gaussian_activate(p, x.data() + at, y.data() + at);
-      const double cost = ops::gaussian_delta(p, y.data() + at, truth.data() + image * 12, delta.data());
+      const double cost =
+          ops::gaussian_delta(p, y.data() + at, truth.data() + image * 12, delta.data());
       double got = 0;
       std::memcpy(&got, runner.executor().bytes(outputs[2]).data() + image * 8, sizeof got);
       EXPECT_EQ(got, cost);
-      for (std::size_t i = 0; i < delta.size(); ++i) dx[static_cast<std::size_t>(at) + i] += delta[i];
+      for (std::size_t i = 0; i < delta.size(); ++i)
+        dx[static_cast<std::size_t>(at) + i] += delta[i];
     }
     EXPECT_EQ(runner.value(outputs[0]), y);
     EXPECT_EQ(runner.gradient(src), dx);

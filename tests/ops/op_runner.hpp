@@ -22,9 +22,9 @@
 #include "plan/checker.hpp"
 #include "plan/planner.hpp"
 
-// Runs a few ops the way a network runs them: graph, select, plan, check, executor. All values are in plain order
-// whatever the layout inside. Transients are poisoned before every run, so that a kernel which reads what it did not
-// write, or forgets channel padding, yields NaN.
+// Runs a few ops the way a network runs them: graph, select, plan, check, executor. All values are
+// in plain order whatever the layout inside. Transients are poisoned before every run, so that a
+// kernel which reads what it did not write, or forgets channel padding, yields NaN.
 
 namespace lantern::test {
 
@@ -37,9 +37,9 @@ inline Floats random_floats(Rng& rng, std::int64_t count, float low = -1, float 
 }
 
 struct RunnerOptions {
-  int block = 16;          ///< channel block of the data tensors
+  int block = 16;  ///< channel block of the data tensors
   int threads = 1;
-  bool accumulate = false; ///< gradients of sources start from given values and are added to
+  bool accumulate = false;  ///< gradients of sources start from given values and are added to
 };
 
 class OpRunner {
@@ -54,7 +54,8 @@ class OpRunner {
     const graph::TensorId fed = graph_.add_tensor(name + ".fed", {shape}, graph::Role::kInput);
     feeds_.emplace_back(fed, std::move(values));
     fed_.push_back(fed);
-    const graph::TensorId tensor = op(ops::kCopy, std::make_shared<const graph::OpParams>(), {fed}, name)[0];
+    const graph::TensorId tensor =
+        op(ops::kCopy, std::make_shared<const graph::OpParams>(), {fed}, name)[0];
     sources_.push_back({tensor, fed});
     return tensor;
   }
@@ -70,34 +71,39 @@ class OpRunner {
     feeds_.emplace_back(made, std::move(values));
     return made;
   }
-  std::vector<graph::TensorId> op(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
+  std::vector<graph::TensorId> op(const graph::OpDef& def,
+                                  std::shared_ptr<const graph::OpParams> params,
                                   std::vector<graph::TensorId> inputs, const std::string& name) {
-    return graph_.add_op(def, std::move(params), std::move(inputs), graph::ProgramKind::kMiniBatch, 0, name);
+    return graph_.add_op(def, std::move(params), std::move(inputs), graph::ProgramKind::kMiniBatch,
+                         0, name);
   }
   /// Keeps a copy of an f32 transient for value(); call before differentiate.
   void keep(graph::TensorId tensor) {
-    const graph::TensorId copy =
-        graph_.add_tensor(graph_.tensor(tensor).name + ".kept", graph_.type(tensor), graph::Role::kState);
+    const graph::TensorId copy = graph_.add_tensor(graph_.tensor(tensor).name + ".kept",
+                                                   graph_.type(tensor), graph::Role::kState);
     graph_.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {tensor}, {copy}, {},
                      graph::ProgramKind::kMiniBatch, 0);
     kept_.emplace(graph::index(tensor), copy);
   }
-  /// Adds the backward pass for given (negative) gradients of some tensors; may be empty when a loss is in the graph.
-  /// With options.accumulate every source's gradient starts from starting_gradient() of its size.
+  /// Adds the backward pass for given (negative) gradients of some tensors; may be empty when a
+  /// loss is in the graph. With options.accumulate every source's gradient starts from
+  /// starting_gradient() of its size.
   void differentiate(std::vector<std::pair<graph::TensorId, Floats>> gradients) {
     graph::GradientBuilder builder(graph_, [](graph::TensorId) { return true; });
     for (const graph::TensorId fed : fed_) graph_.set_role(fed, graph::Role::kState);
     for (auto& [tensor, values] : gradients) seed(builder, tensor, std::move(values));
     if (options_.accumulate) {
       for (const Source& s : sources_) {
-        if (!builder.gradient(s.tensor)) seed(builder, s.tensor, starting_gradient(graph_.type(s.tensor).shape));
+        if (!builder.gradient(s.tensor))
+          seed(builder, s.tensor, starting_gradient(graph_.type(s.tensor).shape));
       }
     }
     builder.run();
     differentiated_ = true;
     for (const Source& s : sources_) {
       if (const auto d = builder.gradient(s.fed)) {
-        if (graph_.tensor(*d).role == graph::Role::kGradient) graph_.set_role(*d, graph::Role::kState);
+        if (graph_.tensor(*d).role == graph::Role::kGradient)
+          graph_.set_role(*d, graph::Role::kState);
         gradients_.emplace(graph::index(s.tensor), *d);
       }
     }
@@ -110,7 +116,8 @@ class OpRunner {
   /// The values gradients start from with options.accumulate.
   static Floats starting_gradient(const Shape& shape) {
     Floats values(static_cast<std::size_t>(shape.elements()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.125F * static_cast<float>(i % 16) - 1.0F;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = 0.125F * static_cast<float>(i % 16) - 1.0F;
     return values;
   }
 
@@ -121,10 +128,12 @@ class OpRunner {
         for (const graph::TensorId fed : fed_) graph_.set_role(fed, graph::Role::kState);
       }
       graph_.verify();
-      ops::Selection selection = ops::select(graph_, {.threads = options_.threads, .block = options_.block});
+      ops::Selection selection =
+          ops::select(graph_, {.threads = options_.threads, .block = options_.block});
       plan::Program program = plan::make_program(selection.selected);
       plan::check(selection.selected, program);
-      executor_ = std::make_unique<exec::Executor>(std::move(selection), std::move(program), options_.threads);
+      executor_ = std::make_unique<exec::Executor>(std::move(selection), std::move(program),
+                                                   options_.threads);
     }
     for (const auto& [tensor, values] : feeds_) executor_->write(tensor, values);
     executor_->poison_transients();
@@ -138,14 +147,19 @@ class OpRunner {
     return checked(found == kept_.end() ? tensor : found->second);
   }
   /// Gradient of a source or parameter.
-  Floats gradient(graph::TensorId tensor) const { return checked(gradients_.at(graph::index(tensor))); }
-  bool has_gradient(graph::TensorId tensor) const { return gradients_.contains(graph::index(tensor)); }
+  Floats gradient(graph::TensorId tensor) const {
+    return checked(gradients_.at(graph::index(tensor)));
+  }
+  bool has_gradient(graph::TensorId tensor) const {
+    return gradients_.contains(graph::index(tensor));
+  }
 
  private:
   struct Source {
     graph::TensorId tensor, fed;
   };
-  // The values, after a look at the lanes beyond the last channel: whoever writes a tensor writes zeros there.
+  // The values, after a look at the lanes beyond the last channel: whoever writes a tensor writes
+  // zeros there.
   Floats checked(graph::TensorId tensor) const {
     const graph::SelectedTensor& info = executor_->selected().tensors[graph::index(tensor)];
     const int block = info.layout == "nChw16c" ? 16 : info.layout == "nChw8c" ? 8 : 1;
@@ -182,14 +196,15 @@ class OpRunner {
   std::unique_ptr<exec::Executor> executor_;
 };
 
-inline void expect_close(const Floats& got, const Floats& want, float tolerance, const std::string& what) {
+inline void expect_close(const Floats& got, const Floats& want, float tolerance,
+                         const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double squares = 0;
   for (const float v : want) squares += static_cast<double>(v) * v;
   const double rms = std::sqrt(squares / std::max<double>(1, static_cast<double>(want.size())));
   for (std::size_t i = 0; i < got.size(); ++i) {
-    ASSERT_LE(std::abs(got[i] - want[i]), tolerance * std::max(rms, 1e-3)) << what << " element " << i << " is "
-                                                                          << got[i] << ", want " << want[i];
+    ASSERT_LE(std::abs(got[i] - want[i]), tolerance * std::max(rms, 1e-3))
+        << what << " element " << i << " is " << got[i] << ", want " << want[i];
   }
 }
 

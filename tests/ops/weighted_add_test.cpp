@@ -18,8 +18,8 @@ TEST(WeightedAdd, MatchesTheReference) {
       {{2, 5, 6, 4}, {2, 9, 3, 2}, {2, 5, 12, 8}},
   };
   for_each_way([&](const RunnerOptions& options) {
-    for (const auto normalization :
-         {ops::AddNormalization::kRelu, ops::AddNormalization::kSoftmax, ops::AddNormalization::kNone}) {
+    for (const auto normalization : {ops::AddNormalization::kRelu, ops::AddNormalization::kSoftmax,
+                                     ops::AddNormalization::kNone}) {
       for (const bool per_channel : {false, true}) {
         for (const std::vector<Shape>& shapes : sums) {
           ops::ref::AddParams p{.n = shapes[0].n(),
@@ -34,7 +34,8 @@ TEST(WeightedAdd, MatchesTheReference) {
           for (const Shape& shape : shapes) {
             p.shapes.push_back({shape.c(), shape.h(), shape.w()});
             values.push_back(random_floats(rng, shape.elements()));
-            sources.push_back(runner.source("x" + std::to_string(sources.size()), shape, values.back()));
+            sources.push_back(
+                runner.source("x" + std::to_string(sources.size()), shape, values.back()));
           }
           const std::int64_t count = static_cast<std::int64_t>(shapes.size()) * p.sets();
           const Floats raw = random_floats(rng, count, -0.3F, 1);  // some below the floor of relu
@@ -43,7 +44,8 @@ TEST(WeightedAdd, MatchesTheReference) {
           inputs.insert(inputs.end(), sources.begin(), sources.end());
           const TensorId dst =
               runner.op(ops::kWeightedAddForward,
-                        std::make_shared<const ops::WeightedAddParams>(normalization, per_channel), inputs, "y")[0];
+                        std::make_shared<const ops::WeightedAddParams>(normalization, per_channel),
+                        inputs, "y")[0];
           runner.keep(dst);
           runner.differentiate({{dst, dy}});
           Floats y(dy.size());
@@ -51,7 +53,8 @@ TEST(WeightedAdd, MatchesTheReference) {
           std::vector<Floats> dx;
           std::vector<const float*> in;
           std::vector<float*> out;
-          for (std::size_t i = 0; i < shapes.size(); ++i) dx.push_back(initial_gradient(options, shapes[i]));
+          for (std::size_t i = 0; i < shapes.size(); ++i)
+            dx.push_back(initial_gradient(options, shapes[i]));
           for (std::size_t i = 0; i < shapes.size(); ++i) {
             in.push_back(values[i].data());
             out.push_back(dx[i].data());
@@ -80,7 +83,8 @@ struct UpdateRun {
   TensorId gradient, w, first, second;
   std::unique_ptr<exec::Executor> executor;
 
-  UpdateRun(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params, std::int64_t count, bool moments) {
+  UpdateRun(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
+            std::int64_t count, bool moments) {
     const Shape shape{count};
     gradient = graph.add_tensor("d", {shape}, graph::Role::kParameterGradient);
     w = graph.add_tensor("w", {shape}, graph::Role::kParameter);
@@ -89,7 +93,8 @@ struct UpdateRun {
     std::vector<TensorId> outputs{w, first};
     if (moments) outputs.push_back(second);
     std::vector<bool> accumulates(outputs.size(), true);
-    graph.add_op_to(def, std::move(params), {gradient}, outputs, accumulates, graph::ProgramKind::kUpdate, 0);
+    graph.add_op_to(def, std::move(params), {gradient}, outputs, accumulates,
+                    graph::ProgramKind::kUpdate, 0);
     ops::Selection selection = ops::select(graph, {.threads = 2});
     plan::Program program = plan::make_program(selection.selected);
     plan::check(selection.selected, program);
@@ -118,8 +123,14 @@ TEST(AdamStep, MatchesTheReferenceOverSeveralUpdates) {
     run.executor->run(graph::ProgramKind::kUpdate,
                       {.iteration = iteration, .learning_rate = 0.01F, .decay = 0.05F, .batch = 4});
     if (iteration >= 2) {
-      ops::ref::adam_step<float>({.lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decay = 0.05,
-                                  .batch = 4, .step = iteration, .clip = 0.9},
+      ops::ref::adam_step<float>({.lr = 0.02,
+                                  .beta1 = 0.8,
+                                  .beta2 = 0.95,
+                                  .epsilon = 1e-3,
+                                  .decay = 0.05,
+                                  .batch = 4,
+                                  .step = iteration,
+                                  .clip = 0.9},
                                  count, d.data(), w.data(), m.data(), v.data());
     }
     expect_close(run.executor->read(run.w), w, 1e-5F, "w");
@@ -140,10 +151,13 @@ TEST(SgdStep, ClampsTheBufferOfShortcutWeights) {
   for (std::int64_t iteration = 1; iteration <= 3; ++iteration) {
     const Floats d = random_floats(rng, count, -3, 3);
     run.executor->write(run.gradient, d);
-    run.executor->run(graph::ProgramKind::kUpdate, {.iteration = iteration, .learning_rate = 0.1F, .momentum = 0.9F,
-                                                    .decay = 0.05F, .batch = 2});
-    ops::ref::sgd_step<float>({.lr = 0.1, .momentum = 0.9, .decay = 0, .batch = 2, .limit = 1}, count, d.data(),
-                              w.data(), buffer.data());
+    run.executor->run(graph::ProgramKind::kUpdate, {.iteration = iteration,
+                                                    .learning_rate = 0.1F,
+                                                    .momentum = 0.9F,
+                                                    .decay = 0.05F,
+                                                    .batch = 2});
+    ops::ref::sgd_step<float>({.lr = 0.1, .momentum = 0.9, .decay = 0, .batch = 2, .limit = 1},
+                              count, d.data(), w.data(), buffer.data());
     expect_close(run.executor->read(run.w), w, 1e-5F, "w");
     expect_close(run.executor->read(run.first), buffer, 1e-5F, "buffer");
   }

@@ -5,16 +5,21 @@
 
 #include "ops/blocks.hpp"
 
-// The classic rule of adding maps of other sizes, shared by the plain and the weighted sum; not for other folders.
+// The classic rule of adding maps of other sizes, shared by the plain and the weighted sum; not for
+// other folders.
 namespace lantern::ops {
 
-/// Visits (channel, index in result, index in source) of every pair of cells of an image that are added: the first
-/// min(C) channels, on the larger map every n-th cell (reference/layers.md 4.6, "Ours").
+/// Visits (channel, index in result, index in source) of every pair of cells of an image that are
+/// added: the first min(C) channels, on the larger map every n-th cell (reference/layers.md 4.6,
+/// "Ours").
 template <typename Visit>
-void for_each_add_pair(const Shape& result, const Shape& source, int block, std::int64_t image, Visit visit) {
+void for_each_add_pair(const Shape& result, const Shape& source, int block, std::int64_t image,
+                       Visit visit) {
   const BlockedExtents to(result, block);
   const BlockedExtents from(source, block);
-  const auto step = [](std::int64_t large, std::int64_t small) { return std::max<std::int64_t>(1, large / small); };
+  const auto step = [](std::int64_t large, std::int64_t small) {
+    return std::max<std::int64_t>(1, large / small);
+  };
   const std::int64_t to_y = step(result.h(), source.h()) * result.w();
   const std::int64_t to_x = step(result.w(), source.w());
   const std::int64_t from_y = step(source.h(), result.h()) * source.w();

@@ -47,7 +47,8 @@ void gradient(GradientBuilder& builder, const Op& op) {
   }
 }
 
-// How the weights of `inputs` inputs divide into independent sets: set k holds weights k, k + sets, k + 2 sets, ...
+// How the weights of `inputs` inputs divide into independent sets: set k holds weights k, k + sets,
+// k + 2 sets, ...
 struct Normalization {
   AddNormalization kind;
   std::int64_t inputs, sets;
@@ -79,7 +80,8 @@ struct Normalization {
       }
     }
   }
-  // The gradient of set `set` through the normalisation, from G_i = sum of diff_dst * x_i; add(i, value).
+  // The gradient of set `set` through the normalisation, from G_i = sum of diff_dst * x_i; add(i,
+  // value).
   template <typename Add>
   void gradient(const float* raw, const double* products, std::int64_t set, Add add) const {
     std::int64_t largest = 0;
@@ -174,27 +176,27 @@ KernelChoice choose_weighted_add_backward_source(const Op& op, const SelectConte
   const Normalization normalization = normalization_of(params.add, params.inputs, result);
   const BlockedExtents to(source, layout.block);
   const int threads = context.threads;
-  return {.name = "cpu",
-          .inputs = {layout, Layout{}},
-          .outputs = {layout},
-          .scratch = {weight_bytes(normalization)},
-          .kernel = make_kernel([=, index = params.index](std::span<void* const> o,
-                                                          const RunContext&) {
-            const auto* dy = static_cast<const float*>(o[0]);
-            auto* dx = static_cast<float*>(o[2]);
-            auto* weights = static_cast<float*>(o[3]);
-            normalization.apply(static_cast<const float*>(o[1]), weights);
-            const float* w = weights + index * normalization.sets;
-            parallel_for(to.n, threads, [&](std::int64_t image) {
-              if (!accumulate) {
-                std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
-              }
-              for_each_add_pair(result, source, layout.block, image,
-                                [&](std::int64_t c, std::int64_t a, std::int64_t b) {
-                                  dx[b] += w[normalization.sets > 1 ? c : 0] * dy[a];
-                                });
-            });
-          })};
+  return {
+      .name = "cpu",
+      .inputs = {layout, Layout{}},
+      .outputs = {layout},
+      .scratch = {weight_bytes(normalization)},
+      .kernel = make_kernel([=, index = params.index](std::span<void* const> o, const RunContext&) {
+        const auto* dy = static_cast<const float*>(o[0]);
+        auto* dx = static_cast<float*>(o[2]);
+        auto* weights = static_cast<float*>(o[3]);
+        normalization.apply(static_cast<const float*>(o[1]), weights);
+        const float* w = weights + index * normalization.sets;
+        parallel_for(to.n, threads, [&](std::int64_t image) {
+          if (!accumulate) {
+            std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
+          }
+          for_each_add_pair(result, source, layout.block, image,
+                            [&](std::int64_t c, std::int64_t a, std::int64_t b) {
+                              dx[b] += w[normalization.sets > 1 ? c : 0] * dy[a];
+                            });
+        });
+      })};
 }
 
 KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectContext& context) {
@@ -207,11 +209,10 @@ KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectCont
   const int threads = context.threads;
   std::vector<Shape> shapes;
   // Products of one image, then their sum over the images behind the last.
-  KernelChoice choice{
-      .name = "cpu",
-      .inputs = {layout, Layout{}},
-      .outputs = {Layout{}},
-      .scratch = {(result.n() + 1) * count * static_cast<Bytes>(sizeof(double))}};
+  KernelChoice choice{.name = "cpu",
+                      .inputs = {layout, Layout{}},
+                      .outputs = {Layout{}},
+                      .scratch = {(result.n() + 1) * count * static_cast<Bytes>(sizeof(double))}};
   for (std::int64_t i = 0; i < inputs; ++i) {
     shapes.push_back(context.shape(op.inputs[static_cast<std::size_t>(i) + 2]));
     choice.inputs.push_back(layout);
@@ -239,11 +240,10 @@ KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectCont
       for (std::int64_t k = 0; k < count; ++k) total[k] += partial[image * count + k];
     }
     for (std::int64_t set = 0; set < normalization.sets; ++set) {
-      normalization.gradient(static_cast<const float*>(o[1]), total, set,
-                             [&](std::int64_t k, double value) {
-                               target[k] = (run.subdivision == 0 ? 0.0F : target[k]) +
-                                           static_cast<float>(value);
-                             });
+      normalization.gradient(
+          static_cast<const float*>(o[1]), total, set, [&](std::int64_t k, double value) {
+            target[k] = (run.subdivision == 0 ? 0.0F : target[k]) + static_cast<float>(value);
+          });
     }
   });
   return choice;

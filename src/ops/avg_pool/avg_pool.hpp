@@ -20,7 +20,8 @@ struct LocalAvgPoolParams final : graph::OpParams {
 
 /// dst = mean over the cells of each window that lie inside src; 0 where there is none.
 extern const graph::OpDef kLocalAvgPoolForward;
-/// diff_src (+)= diff_dst / number of valid cells, in every valid cell of the window. Inputs diff_dst.
+/// diff_src (+)= diff_dst / number of valid cells, in every valid cell of the window. Inputs
+/// diff_dst.
 extern const graph::OpDef kLocalAvgPoolBackward;
 
 KernelChoice choose_global_avg_pool_forward(const graph::Op& op, const SelectContext& context);

@@ -142,8 +142,8 @@ KernelChoice choose_global_avg_pool_forward(const Op& op, const SelectContext& c
 
 KernelChoice choose_global_avg_pool_backward(const Op& op, const SelectContext& context) {
   const bool accumulate = op.accumulates[0];
-  const Layout layout = accumulate ? context.data_layout(op.outputs[0])
-                                   : Layout{.block = context.block};
+  const Layout layout =
+      accumulate ? context.data_layout(op.outputs[0]) : Layout{.block = context.block};
   const BlockedExtents to(context.shape(op.outputs[0]), layout.block);
   const int threads = context.threads;
   return {.name = "cpu",

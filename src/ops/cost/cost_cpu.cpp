@@ -44,7 +44,9 @@ Error error_of(CostKind kind, float x, float truth) {
 }  // namespace
 
 std::string CostParams::describe() const {
-  const char* name = kind == CostKind::kSse ? "sse" : kind == CostKind::kMasked ? "masked" : "smooth";
+  const char* name = kind == CostKind::kSse      ? "sse"
+                     : kind == CostKind::kMasked ? "masked"
+                                                 : "smooth";
   return fmt::format("type={} scale={}", name, scale);
 }
 

@@ -33,8 +33,8 @@ constexpr int kQuad = 4;  // channels that share one call of the generator
 // The draws of one image. Channels come in quads: one call of Philox gives the four of a position.
 class Mask {
  public:
-  Mask(float probability, int layer, const RunContext& run, std::int64_t images,
-       std::int64_t image, std::int64_t channels)
+  Mask(float probability, int layer, const RunContext& run, std::int64_t images, std::int64_t image,
+       std::int64_t channels)
       : key_{static_cast<std::uint32_t>(run.seed),
              static_cast<std::uint32_t>(run.seed >> 32) ^ stream_id("dropout")},
         image_(static_cast<std::uint32_t>(run.subdivision * images + image)),
@@ -61,7 +61,8 @@ class Mask {
   float factor_;
 };
 
-// dst (+)= src * mask over one run of channels that lie together: a channel block, or four plain planes.
+// dst (+)= src * mask over one run of channels that lie together: a channel block, or four plain
+// planes.
 void apply(const Mask& mask, const BlockedExtents& e, const float* src, float* dst,
            std::int64_t image, std::int64_t group, bool accumulate) {
   const std::int64_t channels = std::max<std::int64_t>(e.block, kQuad);  // of a group

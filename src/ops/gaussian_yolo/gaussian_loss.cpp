@@ -13,8 +13,8 @@ namespace {
 constexpr int kTruthFloats = 6;
 constexpr int kObjectness = 8;
 constexpr int kFirstClass = 9;
-constexpr float kClassMatch = 0.25F;   // a cell may be ignored only if some class exceeds this
-constexpr float kSigmaFloor = 0.3F;    // added to a deviation before dividing by it
+constexpr float kClassMatch = 0.25F;  // a cell may be ignored only if some class exceeds this
+constexpr float kSigmaFloor = 0.3F;   // added to a deviation before dividing by it
 constexpr float kDensityFloor = 1e-9F;
 
 float logistic(float x) { return 1.0F / (1.0F + std::exp(-x)); }
@@ -28,8 +28,14 @@ struct Truth {
 class ImageLoss {
  public:
   ImageLoss(const GaussianParams& params, const float* output, const float* rows, float* delta)
-      : g_(params), p_(params.yolo), out_(output), rows_(rows), delta_(delta), cells_(p_.grid_w * p_.grid_h) {
-    for (const int count : p_.counters_per_class) highest_counter_ = std::max(highest_counter_, count);
+      : g_(params),
+        p_(params.yolo),
+        out_(output),
+        rows_(rows),
+        delta_(delta),
+        cells_(p_.grid_w * p_.grid_h) {
+    for (const int count : p_.counters_per_class)
+      highest_counter_ = std::max(highest_counter_, count);
   }
 
   double run() {
@@ -50,7 +56,9 @@ class ImageLoss {
   std::int64_t at(int anchor, int entry, std::int64_t cell) const {
     return (anchor * g_.entries() + entry) * cells_ + cell;
   }
-  float value(int anchor, int entry, std::int64_t cell) const { return out_[at(anchor, entry, cell)]; }
+  float value(int anchor, int entry, std::int64_t cell) const {
+    return out_[at(anchor, entry, cell)];
+  }
   float& delta(int anchor, int entry, std::int64_t cell) { return delta_[at(anchor, entry, cell)]; }
   int mask(int anchor) const { return p_.mask[static_cast<std::size_t>(anchor)]; }
   int anchor_of(int index) const {
@@ -84,7 +92,8 @@ class ImageLoss {
     const auto& counters = p_.counters_per_class;
     if (static_cast<std::size_t>(class_id) >= counters.size()) return 1;
     const int counter = std::max(1, counters[static_cast<std::size_t>(class_id)]);
-    return std::min(static_cast<float>(highest_counter_) / static_cast<float>(counter), p_.max_delta);
+    return std::min(static_cast<float>(highest_counter_) / static_cast<float>(counter),
+                    p_.max_delta);
   }
 
   template <typename Visit>
@@ -149,8 +158,9 @@ class ImageLoss {
       if (!(place > 0)) return std::int64_t{0};
       return place >= static_cast<float>(extent) ? extent - 1 : static_cast<std::int64_t>(place);
     };
-    const std::int64_t cell = cell_of(truth.box.y + side() * truth.box.h / 2, p_.grid_h) * p_.grid_w +
-                              cell_of(truth.box.x + side() * truth.box.w / 2, p_.grid_w);
+    const std::int64_t cell =
+        cell_of(truth.box.y + side() * truth.box.h / 2, p_.grid_h) * p_.grid_w +
+        cell_of(truth.box.x + side() * truth.box.w / 2, p_.grid_w);
     const Box<float> centred{0, 0, truth.box.w, truth.box.h};
     int best = 0;
     float best_iou = 0;
@@ -171,7 +181,8 @@ class ImageLoss {
       const int anchor = k == best ? -1 : anchor_of(k);
       if (anchor < 0) continue;
       const Box<float> shape{0, 0, anchor_w(k), anchor_h(k)};
-      if (box_iou(p_.iou_thresh_kind, shape, centred) > p_.iou_thresh) positive(anchor, cell, truth);
+      if (box_iou(p_.iou_thresh_kind, shape, centred) > p_.iou_thresh)
+        positive(anchor, cell, truth);
     }
   }
 
@@ -201,7 +212,8 @@ class ImageLoss {
           (label - value(anchor, kFirstClass + k, cell)) * every_class_factor();
     }
     if (counted) {
-      delta(anchor, own, cell) *= truth.multiplier * (p_.cls_normalizer_all ? 1.0F : p_.cls_normalizer);
+      delta(anchor, own, cell) *=
+          truth.multiplier * (p_.cls_normalizer_all ? 1.0F : p_.cls_normalizer);
     }
   }
 
@@ -253,7 +265,8 @@ class ImageLoss {
           positive_classes += delta(a, kFirstClass + k, cell) > 0 ? 1 : 0;
         }
         if (positive_classes < 2) continue;
-        for (int e = 0; e < kObjectness; ++e) delta(a, e, cell) /= static_cast<float>(positive_classes);
+        for (int e = 0; e < kObjectness; ++e)
+          delta(a, e, cell) /= static_cast<float>(positive_classes);
       }
     }
   }

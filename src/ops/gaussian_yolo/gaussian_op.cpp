@@ -14,7 +14,8 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer_forward(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+std::vector<TensorType> infer_forward(const OpParams& /*params*/,
+                                      std::span<const TensorType> inputs) {
   return {inputs[0]};
 }
 
@@ -25,18 +26,20 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
 // The loss wrote the gradient of its input during forward; hand it on.
 void gradient(GradientBuilder& builder, const Op& op) {
   if (!builder.wants(op.inputs[0])) return;
-  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
+  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]},
+               {builder.target(op.inputs[0])});
 }
 
 }  // namespace
 
 std::string GaussianParams::describe() const {
-  return fmt::format("classes={} anchors={} uc_normalizer={} point={}", yolo.classes, yolo.mask.size(), uc_normalizer,
-                     static_cast<int>(point));
+  return fmt::format("classes={} anchors={} uc_normalizer={} point={}", yolo.classes,
+                     yolo.mask.size(), uc_normalizer, static_cast<int>(point));
 }
 
 const graph::OpDef kGaussianForward{.name = "gaussian_yolo", .infer = infer_forward};
-const graph::OpDef kGaussianLoss{.name = "gaussian_yolo_loss", .infer = infer_loss, .gradient = gradient};
+const graph::OpDef kGaussianLoss{
+    .name = "gaussian_yolo_loss", .infer = infer_loss, .gradient = gradient};
 
 KernelChoice choose_gaussian_forward(const Op& op, const SelectContext& context) {
   const GaussianParams params = op.params_as<GaussianParams>();
@@ -68,10 +71,10 @@ KernelChoice choose_gaussian_loss(const Op& op, const SelectContext& context) {
             parallel_for(images, threads, [&](std::int64_t image) {
               float* activated = static_cast<float*>(o[2]) + image * size;
               gaussian_activate(params, static_cast<const float*>(o[0]) + image * size, activated);
-              static_cast<double*>(o[4])[image] =
-                  gaussian_delta(params, activated,
-                                 static_cast<const float*>(o[1]) + image * params.yolo.max_truths * 6,
-                                 static_cast<float*>(o[3]) + image * size);
+              static_cast<double*>(o[4])[image] = gaussian_delta(
+                  params, activated,
+                  static_cast<const float*>(o[1]) + image * params.yolo.max_truths * 6,
+                  static_cast<float*>(o[3]) + image * size);
             });
           })};
 }

@@ -10,11 +10,13 @@
 
 namespace lantern::ops {
 
-/// The [Gaussian_yolo] head (reference/training.md 12.8): as [yolo], but every coordinate comes with its deviation.
+/// The [Gaussian_yolo] head (reference/training.md 12.8): as [yolo], but every coordinate comes
+/// with its deviation.
 struct GaussianParams final : graph::OpParams {
   enum class Point : std::uint8_t { kCenter, kLeftTop, kRightBottom };
 
-  YoloParams yolo;  ///< what it shares with [yolo]; focal_loss, new_coords and show_details are not read
+  YoloParams
+      yolo;  ///< what it shares with [yolo]; focal_loss, new_coords and show_details are not read
   float uc_normalizer = 1.0F;
   Point point = Point::kCenter;  ///< which point of the box x and y predict
 
@@ -25,16 +27,20 @@ struct GaussianParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// One image of planes [anchor][x sx y sy w sw h sh objectness class...][row][column]: logistic on all but w and h, then
-/// x and y scaled as scale_x_y says. `raw` and `activated` may be the same memory.
+/// One image of planes [anchor][x sx y sy w sw h sh objectness class...][row][column]: logistic on
+/// all but w and h, then x and y scaled as scale_x_y says. `raw` and `activated` may be the same
+/// memory.
 void gaussian_activate(const GaussianParams& params, const float* raw, float* activated);
 
-/// One image: overwrites `delta`; returns the sum of the squares of all deltas. Truth rows as in yolo_delta.
-double gaussian_delta(const GaussianParams& params, const float* activated, const float* truth_rows, float* delta);
+/// One image: overwrites `delta`; returns the sum of the squares of all deltas. Truth rows as in
+/// yolo_delta.
+double gaussian_delta(const GaussianParams& params, const float* activated, const float* truth_rows,
+                      float* delta);
 
 /// Inference: raw [N, A*(9+classes), H, W] -> activated planes, same shape.
 extern const graph::OpDef kGaussianForward;
-/// Training. Inputs raw, truth [N, max*6] -> activated, delta (negative gradient with respect to raw), cost f64 [N].
+/// Training. Inputs raw, truth [N, max*6] -> activated, delta (negative gradient with respect to
+/// raw), cost f64 [N].
 extern const graph::OpDef kGaussianLoss;
 
 KernelChoice choose_gaussian_forward(const graph::Op& op, const SelectContext& context);

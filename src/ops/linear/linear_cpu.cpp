@@ -140,7 +140,8 @@ KernelChoice choose_linear_backward_data(const Op& op, const SelectContext& cont
   const Shape shape = context.shape(op.outputs[0]);
   const std::int64_t in = values_per_image(shape);
   const std::int64_t out = context.shape(op.inputs[1])[0];
-  // The source may lie in channel blocks that hold an earlier contribution: strips of plain order are then scattered.
+  // The source may lie in channel blocks that hold an earlier contribution: strips of plain order
+  // are then scattered.
   const Layout layout = accumulate ? context.data_layout(op.outputs[0]) : Layout{};
   const BlockedExtents to(shape, layout.block);
   const int threads = context.threads;
@@ -167,8 +168,7 @@ KernelChoice choose_linear_backward_data(const Op& op, const SelectContext& cont
                 for (std::int64_t i = 0; i < count; ++i) {
                   const std::int64_t c = (first + i) / to.spatial;
                   const std::int64_t s = (first + i) % to.spatial;
-                  float& target =
-                      dx[to.offset(image, c / to.block) + s * to.block + c % to.block];
+                  float& target = dx[to.offset(image, c / to.block) + s * to.block + c % to.block];
                   const float value = sum[static_cast<std::size_t>(i)];
                   target = accumulate ? target + value : value;
                 }
@@ -218,7 +218,8 @@ KernelChoice choose_clamp_gradient(const Op& op, const SelectContext& context) {
           .outputs = {layout},
           .may_alias = {{0, 0}},
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-            if (o[0] != o[1]) std::memcpy(o[1], o[0], static_cast<std::size_t>(count) * sizeof(float));
+            if (o[0] != o[1])
+              std::memcpy(o[1], o[0], static_cast<std::size_t>(count) * sizeof(float));
           })};
 }
 

@@ -9,7 +9,8 @@ namespace lantern::ops {
 struct DepthPoolParams final : graph::OpParams {
   DepthPoolParams(std::int64_t channels, bool index) : out_channels(channels), keeps_index(index) {}
   std::int64_t out_channels = 1;
-  bool keeps_index = false;  ///< training: a second output holds how many times out_channels was added
+  bool keeps_index =
+      false;  ///< training: a second output holds how many times out_channels was added
   std::string describe() const override;
 };
 

@@ -54,7 +54,8 @@ KernelChoice choose_depth_pool_forward(const Op& op, const SelectContext& contex
               const float* src = static_cast<const float*>(o[0]) +
                                  (plane / out.c * in.c + plane % out.c) * in.spatial;
               float* dst = static_cast<float*>(o[1]) + plane * out.spatial;
-              auto* index = keeps ? static_cast<std::int32_t*>(o[2]) + plane * out.spatial : nullptr;
+              auto* index =
+                  keeps ? static_cast<std::int32_t*>(o[2]) + plane * out.spatial : nullptr;
               std::copy_n(src, out.spatial, dst);
               if (keeps) std::fill_n(index, out.spatial, 0);
               std::int32_t step = 1;

@@ -9,14 +9,16 @@
 
 namespace lantern::ops {
 
-/// Everything the [region] loss depends on besides predictions and truth (reference/training.md 12.9).
+/// Everything the [region] loss depends on besides predictions and truth
+/// (reference/training.md 12.9).
 struct RegionParams final : graph::OpParams {
   int classes = 20;
   std::vector<float> anchors;  ///< w, h pairs in grid cells
-  int max_truths = 200;        ///< truth rows an image, 6 floats each: x y w h class track; x = 0 ends the list
-  bool softmax = false;        ///< over the classes of an anchor; else they stay raw
-  bool rescore = false;        ///< the objectness target is the IoU
-  bool bias_match = false;     ///< anchors are matched by their own shape, else by the predicted one
+  int max_truths =
+      200;  ///< truth rows an image, 6 floats each: x y w h class track; x = 0 ends the list
+  bool softmax = false;     ///< over the classes of an anchor; else they stay raw
+  bool rescore = false;     ///< the objectness target is the IoU
+  bool bias_match = false;  ///< anchors are matched by their own shape, else by the predicted one
   int classfix = 0;
   bool focal_loss = false;
   float thresh = 0.5F;
@@ -34,17 +36,21 @@ struct RegionParams final : graph::OpParams {
 inline constexpr std::int64_t kAnchorPriorImages = 12800;
 
 /// One image: planes [anchor][x y w h objectness class...][row][column] -> the reference's order
-/// [row][column][anchor][entry]; objectness through the logistic, classes through softmax where asked for, the rest raw.
+/// [row][column][anchor][entry]; objectness through the logistic, classes through softmax where
+/// asked for, the rest raw.
 void region_activate(const RegionParams& params, const float* raw, float* output);
 
-/// One image: deltas in the order of the planes, from the activated output; returns the sum of their squares. A truth
-/// whose class is out of range or that holds a number that is not finite is passed over.
-double region_delta(const RegionParams& params, const float* output, const float* truth_rows, bool anchor_prior,
-                    float* delta);
+/// One image: deltas in the order of the planes, from the activated output; returns the sum of
+/// their squares. A truth whose class is out of range or that holds a number that is not finite is
+/// passed over.
+double region_delta(const RegionParams& params, const float* output, const float* truth_rows,
+                    bool anchor_prior, float* delta);
 
-/// Inference: raw [N, A*(5+classes), H, W] -> same shape and size, in the reference's order (see region_activate).
+/// Inference: raw [N, A*(5+classes), H, W] -> same shape and size, in the reference's order (see
+/// region_activate).
 extern const graph::OpDef kRegionForward;
-/// Training. Inputs raw, truth [N, max*6] -> output as kRegionForward, delta in the order of raw, cost f64 [N].
+/// Training. Inputs raw, truth [N, max*6] -> output as kRegionForward, delta in the order of raw,
+/// cost f64 [N].
 extern const graph::OpDef kRegionLoss;
 
 KernelChoice choose_region_forward(const graph::Op& op, const SelectContext& context);

@@ -18,14 +18,18 @@ float logistic_slope(float y) { return (1 - y) * y; }
 
 struct Truth {
   Box<float> box;
-  int class_id = 0;         // in the truth's numbers
-  int mapped_class = 0;     // in the layer's
+  int class_id = 0;      // in the truth's numbers
+  int mapped_class = 0;  // in the layer's
 };
 
 class ImageLoss {
  public:
   ImageLoss(const RegionParams& params, const float* output, const float* rows, float* delta)
-      : p_(params), out_(output), rows_(rows), delta_(delta), cells_(params.grid_w * params.grid_h) {}
+      : p_(params),
+        out_(output),
+        rows_(rows),
+        delta_(delta),
+        cells_(params.grid_w * params.grid_h) {}
 
   double run(bool anchor_prior) {
     std::fill_n(delta_, p_.image_size(), 0.0F);
@@ -67,7 +71,8 @@ class ImageLoss {
       if (!std::all_of(row, row + 5, [](float v) { return std::isfinite(v); })) continue;
       if (row[2] <= 0 || row[3] <= 0) continue;
       if (row[4] <= -1 || row[4] >= static_cast<float>(p_.classes)) continue;
-      Truth truth{{row[0], row[1], row[2], row[3]}, static_cast<int>(row[4]), static_cast<int>(row[4])};
+      Truth truth{
+          {row[0], row[1], row[2], row[3]}, static_cast<int>(row[4]), static_cast<int>(row[4])};
       if (!p_.class_map.empty()) {
         if (static_cast<std::size_t>(truth.class_id) >= p_.class_map.size()) continue;
         truth.mapped_class = p_.class_map[static_cast<std::size_t>(truth.class_id)];
@@ -112,8 +117,10 @@ class ImageLoss {
     const float* v = values(cell, a);
     const float x = logistic(v[0]);
     const float y = logistic(v[1]);
-    delta(cell, a, 0) = scale * (target.x * grid_w() - static_cast<float>(cell % p_.grid_w) - x) * logistic_slope(x);
-    delta(cell, a, 1) = scale * (target.y * grid_h() - static_cast<float>(cell / p_.grid_w) - y) * logistic_slope(y);
+    delta(cell, a, 0) = scale * (target.x * grid_w() - static_cast<float>(cell % p_.grid_w) - x) *
+                        logistic_slope(x);
+    delta(cell, a, 1) = scale * (target.y * grid_h() - static_cast<float>(cell / p_.grid_w) - y) *
+                        logistic_slope(y);
     delta(cell, a, 2) = scale * (std::log(target.w * grid_w() / anchor_w(a)) - v[2]);
     delta(cell, a, 3) = scale * (std::log(target.h * grid_h() / anchor_h(a)) - v[3]);
   }

@@ -14,7 +14,8 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer_forward(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+std::vector<TensorType> infer_forward(const OpParams& /*params*/,
+                                      std::span<const TensorType> inputs) {
   return {inputs[0]};
 }
 
@@ -25,7 +26,8 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
 // The loss wrote the gradient of its input during forward; hand it on.
 void gradient(GradientBuilder& builder, const Op& op) {
   if (!builder.wants(op.inputs[0])) return;
-  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
+  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]},
+               {builder.target(op.inputs[0])});
 }
 
 }  // namespace
@@ -64,15 +66,16 @@ KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
             // Images seen, this mini-batch included.
-            const double seen = static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
-                                static_cast<double>((run.subdivision + 1) * images);
+            const double seen =
+                static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
+                static_cast<double>((run.subdivision + 1) * images);
             const bool anchor_prior = seen < static_cast<double>(kAnchorPriorImages);
             parallel_for(images, threads, [&](std::int64_t image) {
               float* output = static_cast<float*>(o[2]) + image * size;
               region_activate(params, static_cast<const float*>(o[0]) + image * size, output);
-              static_cast<double*>(o[4])[image] =
-                  region_delta(params, output, static_cast<const float*>(o[1]) + image * params.max_truths * 6,
-                               anchor_prior, static_cast<float*>(o[3]) + image * size);
+              static_cast<double*>(o[4])[image] = region_delta(
+                  params, output, static_cast<const float*>(o[1]) + image * params.max_truths * 6,
+                  anchor_prior, static_cast<float*>(o[3]) + image * size);
             });
           })};
 }

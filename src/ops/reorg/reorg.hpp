@@ -16,8 +16,8 @@ struct ReorgParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// Moves cells of s x s blocks into channels or back: src [N,C,H,W] -> [N, C*s*s, H/s, W/s], for kDepthToSpace
-/// [N, C/(s*s), H*s, W*s]. A permutation of each image.
+/// Moves cells of s x s blocks into channels or back: src [N,C,H,W] -> [N, C*s*s, H/s, W/s], for
+/// kDepthToSpace [N, C/(s*s), H*s, W*s]. A permutation of each image.
 extern const graph::OpDef kReorgForward;
 /// diff_src (+)= the inverse permutation of diff_dst. Inputs diff_dst.
 extern const graph::OpDef kReorgBackward;

@@ -107,9 +107,12 @@ void per_pixel(const BlockedExtents& e, const float* dy, const float* src, float
 
 std::string ScaleParams::describe() const {
   switch (kind) {
-    case ScaleKind::kPerChannel: return "per=channel";
-    case ScaleKind::kPerPixel: return "per=pixel";
-    case ScaleKind::kElement: return "per=element";
+    case ScaleKind::kPerChannel:
+      return "per=channel";
+    case ScaleKind::kPerPixel:
+      return "per=pixel";
+    case ScaleKind::kElement:
+      return "per=element";
   }
   return {};
 }

@@ -8,16 +8,18 @@ namespace lantern::ops {
 
 struct SoftmaxParams final : graph::OpParams {
   SoftmaxParams(std::int64_t g, float t) : groups(g), temperature(t) {}
-  std::int64_t groups = 1;    ///< equal consecutive parts of an image, one softmax each
-  float temperature = 1.0F;   ///< divides the inputs; the gradient does not know it (reference/layers.md 4.14)
+  std::int64_t groups = 1;  ///< equal consecutive parts of an image, one softmax each
+  float temperature =
+      1.0F;  ///< divides the inputs; the gradient does not know it (reference/layers.md 4.14)
   std::string describe() const override;
 };
 
-/// y = softmax(x / temperature), maximum subtracted, x [N,C,H,W] in plain order. As in the cfg format the gradient that
-/// arrives at y is taken to be one with respect to x: what follows is a [cost], whose delta t - y is meant for x.
+/// y = softmax(x / temperature), maximum subtracted, x [N,C,H,W] in plain order. As in the cfg
+/// format the gradient that arrives at y is taken to be one with respect to x: what follows is a
+/// [cost], whose delta t - y is meant for x.
 extern const graph::OpDef kSoftmaxForward;
-/// Training. Inputs x, truth [N, C*H*W] -> p, delta = truth - p (0 where truth is -1234), cost f64 [N]:
-/// -sum of truth * ln p.
+/// Training. Inputs x, truth [N, C*H*W] -> p, delta = truth - p (0 where truth is -1234), cost f64
+/// [N]: -sum of truth * ln p.
 extern const graph::OpDef kSoftmaxLoss;
 
 KernelChoice choose_softmax_forward(const graph::Op& op, const SelectContext& context);

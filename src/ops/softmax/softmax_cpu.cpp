@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "core/error.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/parallel.hpp"
