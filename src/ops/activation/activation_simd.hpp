@@ -5,6 +5,9 @@
 
 namespace lantern::ops {
 
+/// From here on every float is a whole number (2^23); a conversion to int would leave its range.
+inline constexpr float kAllIntegers = 8388608.0F;
+
 /// y = act(x) for the kinds that work on single values. `kind` is a constant in the loops that use it, so the switch
 /// costs nothing there.
 template <int B>
@@ -44,7 +47,8 @@ inline typename Vec<B>::Float activate(Activation kind, typename Vec<B>::Float x
       using Int = typename Vec<B>::Int;
       const auto floor_of = [](Float v) {
         const Float t = __builtin_convertvector(__builtin_convertvector(v, Int), Float);
-        return t > v ? t - 1.0F : t;
+        const Float size = v < 0.0F ? -v : v;
+        return size < kAllIntegers ? (t > v ? t - 1.0F : t) : v;
       };
       const Float n = floor_of(x);
       const Float half = floor_of(x * 0.5F);
@@ -99,7 +103,8 @@ inline typename Vec<B>::Float activation_slope(Activation kind, typename Vec<B>:
     case Activation::kStair: {
       using Int = typename Vec<B>::Int;
       const Float t = __builtin_convertvector(__builtin_convertvector(y, Int), Float);
-      return t == y ? zero : one;
+      const Float size = y < 0.0F ? -y : y;
+      return size < kAllIntegers ? (t == y ? zero : one) : zero;
     }
     default: return one;
   }

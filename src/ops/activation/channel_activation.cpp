@@ -68,6 +68,12 @@ void channel_gradient(Activation kind, const float* x, const float* dy, float* d
       }
       dx[i] = accumulate ? dx[i] + value : value;
     }
+    if (kind == Activation::kNormalizeChannelsSoftmaxMaxval) {
+      // The floor does not shift with the subtracted maximum, so a little gradient flows through the maximum itself.
+      std::int64_t k = 0;
+      while (x[base + k * spatial] != pixel.largest && k + 1 < c) ++k;
+      dx[base + k * spatial] -= kFloor / pixel.sum * weighted;
+    }
   });
 }
 

@@ -19,6 +19,11 @@ Range window(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64
   return {std::max<std::int64_t>(0, -start), std::min(kernel, extent - start)};
 }
 
+// Whether a first or last window lies wholly in the padding.
+bool may_cover_nothing(const PoolGeometry& g) {
+  return g.ph >= g.kh || g.pw >= g.kw || (g.oh - 1) * g.sh - g.ph >= g.ih || (g.ow - 1) * g.sw - g.pw >= g.iw;
+}
+
 template <typename Index, int B>
 void store_index(Index* p, typename Vec<B>::Int index) {
   if constexpr (sizeof(Index) == 1) {
@@ -30,9 +35,10 @@ void store_index(Index* p, typename Vec<B>::Int index) {
 }
 
 // One image and channel block. The window maximum is separable: first along rows into `rows` (best of each window row
-// with its column), then down columns; strict comparisons keep the first maximum in row-major order.
+// with its column), then down columns; strict comparisons keep the first maximum in row-major order. A window without
+// a cell gives the lowest finite number, and zero in lanes beyond the `used` ones.
 template <int B, typename Index, bool kKeepIndex>
-void pool_plane(const PoolGeometry& g, const float* src, float* dst, Index* index, float* row_best,
+void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, Index* index, float* row_best,
                 std::int32_t* row_column) {
   using Float = typename Vec<B>::Float;
   using Int = typename Vec<B>::Int;
@@ -50,6 +56,9 @@ void pool_plane(const PoolGeometry& g, const float* src, float* dst, Index* inde
     }
     return best;
   };
+  const bool sparse = may_cover_nothing(g);
+  const Float nothing =
+      select<B>(lane_mask<B>(used), splat<B>(std::numeric_limits<float>::lowest()), splat<B>(0.0F));
   // Overlapping windows share their row maxima; others compute them on the way.
   const bool shared_rows = g.sh < g.kh;
   if (shared_rows) {
@@ -80,6 +89,10 @@ void pool_plane(const PoolGeometry& g, const float* src, float* dst, Index* inde
         if (k == ky.begin) better = better | ~better;  // the first row always counts, -infinity included
         best = better ? value : best;
         if constexpr (kKeepIndex) position = better ? column + static_cast<std::int32_t>(k * g.kw) : position;
+      }
+      if (sparse) {
+        const Range kx = window(ox, g.sw, g.pw, g.kw, g.iw);
+        if (ky.begin >= ky.end || kx.begin >= kx.end) best = nothing;
       }
       const std::int64_t out = (oy * g.ow + ox) * B;
       store<B>(dst + out, best);
@@ -162,14 +175,15 @@ KernelChoice choose_max_pool_forward(const graph::Op& op, const SelectContext& c
         auto* scratch = static_cast<std::byte*>(o.back()) + rows * 2 * omp_get_thread_num();
         auto* row_best = reinterpret_cast<float*>(scratch);
         auto* row_column = reinterpret_cast<std::int32_t*>(scratch + rows);
+        const int used = in.lanes_used(job % in.blocks);
         if (!keeps) {
-          pool_plane<kBlock, std::uint8_t, false>(g, src, dst, nullptr, row_best, row_column);
+          pool_plane<kBlock, std::uint8_t, false>(g, used, src, dst, nullptr, row_best, row_column);
         } else if (wide_index) {
           auto* index = static_cast<std::int32_t*>(o[2]) + job * out.plane();
-          pool_plane<kBlock, std::int32_t, true>(g, src, dst, index, row_best, row_column);
+          pool_plane<kBlock, std::int32_t, true>(g, used, src, dst, index, row_best, row_column);
         } else {
           auto* index = static_cast<std::uint8_t*>(o[2]) + job * out.plane();
-          pool_plane<kBlock, std::uint8_t, true>(g, src, dst, index, row_best, row_column);
+          pool_plane<kBlock, std::uint8_t, true>(g, used, src, dst, index, row_best, row_column);
         }
       });
     });
