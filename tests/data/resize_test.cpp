@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/file.hpp"
+#include "golden_folder.hpp"
 #include "test_files.hpp"
 
 namespace lantern::data {
@@ -40,7 +41,7 @@ void expect_near(const Planes& got, const Planes& want, float tolerance, const s
 
 TEST(Resize, MatchesTheReferencePictures) {
   int compared = 0;
-  const auto root = std::filesystem::path(LANTERN_TEST_DATA) / "images" / "golden";
+  const auto root = test::golden_folder() / "image";
   for (const auto& folder : std::filesystem::directory_iterator(root)) {
     const std::string name = folder.path().filename();
     const auto find = [&](const std::string& start) {

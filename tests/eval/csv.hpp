@@ -6,6 +6,7 @@
 
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "golden_folder.hpp"
 
 namespace lantern::eval {
 
@@ -23,6 +24,9 @@ inline std::vector<std::vector<std::string>> read_csv(const std::filesystem::pat
 }
 
 inline std::filesystem::path test_data(const std::string& name) {
+  // The reference numbers may come from another folder.
+  constexpr std::string_view kGolden = "golden/";
+  if (name.starts_with(kGolden)) return test::golden_folder() / name.substr(kGolden.size());
   return std::filesystem::path(LANTERN_TEST_DATA) / name;
 }
 

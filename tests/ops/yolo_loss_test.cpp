@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/rng.hpp"
+#include "golden_folder.hpp"
 #include "ops/yolo_golden.hpp"
 #include "ops/yolo_loss/exp_approx.hpp"
 #include "ops/yolo_small.hpp"
@@ -14,7 +15,7 @@
 namespace lantern::ops {
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(LANTERN_TEST_DATA) / "golden";
+const std::filesystem::path kGolden = test::golden_folder();
 
 // ---- golden cases -------------------------------------------------------------------------------
 

@@ -254,6 +254,7 @@ bool is_broken(const Selected& selected, const Program& program) {
     if (begin(x->first) < program.persistent_bytes || end(x->first) > program.arena_bytes)
       return true;
     for (auto y = lives.begin(); y != x; ++y) {
+      if (selected.tensors[y->first].bytes == 0) continue;
       const bool together = x->second.kind == y->second.kind && x->second.first < y->second.last &&
                             y->second.first < x->second.last;
       if (together && begin(x->first) < end(y->first) && begin(y->first) < end(x->first))

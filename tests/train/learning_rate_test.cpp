@@ -14,11 +14,12 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "golden_folder.hpp"
 
 namespace lantern::train {
 namespace {
 
-const std::filesystem::path kGolden = std::filesystem::path(LANTERN_TEST_DATA) / "golden" / "lr";
+const std::filesystem::path kGolden = test::golden_folder() / "lr";
 
 /// The keys of [net] in a golden cfg; reals rounded to float, as the reference holds them.
 Schedule read_schedule(const std::filesystem::path& path) {
