@@ -10,15 +10,23 @@ namespace lantern::cli {
 
 namespace {
 
-// Classes of the last detection head, and where the cfg says so.
-std::pair<int, std::string> classes_of(const layers::Network& network) {
+// Classes of a detection layer; nothing for other layers.
+std::optional<int> classes_of(const layers::Layer& layer) {
+  if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) return yolo->classes;
+  if (const auto* gaussian = std::get_if<layers::GaussianYoloSpec>(&layer.spec)) {
+    return gaussian->classes;
+  }
+  if (const auto* region = std::get_if<layers::RegionSpec>(&layer.spec)) return region->classes;
+  return std::nullopt;
+}
+
+const layers::Layer& last_detection_layer(const layers::Network& network) {
   for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
-    if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer->spec)) {
-      return {yolo->classes, layer->where};
-    }
+    if (classes_of(*layer)) return *layer;
   }
   throw Error(ErrorCode::kInvalidConfig, network.path,
-              "error: a detector needs a [yolo] layer; this cfg has none that this version runs");
+              "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this "
+              "verb needs one");
 }
 
 }  // namespace
@@ -30,7 +38,9 @@ DetectorFiles read_detector_files(const std::string& data_path, const std::strin
       layers::load_network_file(cfg_path, {.batch = 1, .subdivisions = 1, .time_steps = 1});
   Diagnostics diagnostics;
   files.data_file = data::read_data_file(data_path, diagnostics);
-  const auto [classes, where] = classes_of(files.network);
+  const layers::Layer& head = last_detection_layer(files.network);
+  const int classes = *classes_of(head);
+  const std::string& where = head.where;
   files.classes = classes;
   const std::filesystem::path names = files.data_file.file("names", "data/names.list");
   if (files.data_file.has("names") || std::filesystem::exists(names)) {

@@ -39,6 +39,12 @@ std::string box_label(const eval::DetectionList& list, std::size_t i,
   return label;
 }
 
+// Number of the layer kind in Darknet's list: [region], [yolo], [Gaussian_yolo].
+int darknet_kind(const layers::HeadBinding& head) {
+  if (head.region) return 27;
+  return head.gaussian ? 29 : 28;
+}
+
 // One run of `detector test`: where its results go.
 class TestRun {
  public:
@@ -131,8 +137,7 @@ class TestRun {
       list = inference_->detections(place, options);
       std::string text;
       for (const layers::HeadBinding& head : model_->lowered().heads) {
-        // 28 is [yolo] in Darknet's list of layer kinds
-        text += fmt::format(" Detection layer: {} - type = 28 \n", head.layer);
+        text += fmt::format(" Detection layer: {} - type = {} \n", head.layer, darknet_kind(head));
       }
       text += fmt::format("{}: Predicted in {:f} milli-seconds.\n", path, ms);
       text +=

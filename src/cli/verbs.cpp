@@ -147,11 +147,14 @@ void refuse_if_absent(std::string_view name) {
   }
 }
 
-[[noreturn]] void unknown_verb(std::string_view kind, std::string_view name,
+[[noreturn]] void unknown_verb(std::string_view family, std::string_view name,
                                const std::vector<std::string_view>& candidates) {
   const auto near = nearest(name, candidates);
-  throw Error(ErrorCode::kUsage, "", "unknown {} '{}'{}; `lantern help` lists them", kind, name,
-              near ? fmt::format(", did you mean '{}'?", *near) : "");
+  const std::string hint = near             ? fmt::format("; did you mean '{}'?", *near)
+                           : family.empty() ? std::string("; `lantern help` lists them")
+                                            : fmt::format("; want {}", fmt::join(candidates, ", "));
+  throw Error(ErrorCode::kUsage, "", "unknown {}{}verb '{}'{}", family, family.empty() ? "" : " ",
+              name, hint);
 }
 
 bool is_family(std::string_view word) {
@@ -198,7 +201,7 @@ const Verb& find_subverb(std::string_view family, const Arguments& arguments) {
     if (verb->subverb() == name) return *verb;
   }
   refuse_if_absent(fmt::format("{} {}", family, name));
-  unknown_verb(fmt::format("{} verb", family), name, names);
+  unknown_verb(family, name, names);
 }
 
 }  // namespace
@@ -221,7 +224,7 @@ int run_command(std::vector<std::string> args, Terminal& terminal) {
     refuse_if_absent(family);
     std::vector<std::string_view> names;
     for (const Verb& verb : verbs()) names.push_back(verb.family());
-    unknown_verb("verb", family, names);
+    unknown_verb({}, family, names);
   }
   std::span<const Flag> flags;
   for (const Verb& verb : verbs()) {

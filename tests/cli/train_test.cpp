@@ -1,0 +1,138 @@
+#include <fcntl.h>
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cli/program.hpp"
+
+namespace lantern::cli {
+namespace {
+
+TEST(DetectorTrain, PrintsTheLineThatScriptsRead) {
+  const WorkFolder folder("39-no-display");
+  const Outcome outcome = folder.run("detector train obj.data net.cfg -map");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.prints("\n 1: ")) << outcome.out;
+  EXPECT_TRUE(outcome.prints(" avg loss, ")) << outcome.out;
+  EXPECT_TRUE(outcome.prints(" hours left")) << outcome.out;
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << "no escapes into files";
+  EXPECT_TRUE(outcome.says("no display was found"));
+  EXPECT_TRUE(folder.has("backup/net_final.weights"));
+  EXPECT_TRUE(folder.has("backup/chart_net.png"));
+  EXPECT_TRUE(folder.has("backup/net_metrics.jsonl"));
+  const Outcome silent = folder.run("detector train obj.data net.cfg -map -dont_show");
+  EXPECT_EQ(silent.code, 0);
+  EXPECT_FALSE(silent.says("display"));
+  EXPECT_EQ(silent.out.substr(0, 30), outcome.out.substr(0, 30)) << "same seed, same first loss";
+}
+
+TEST(DetectorTrain, SeedChangesTheRun) {
+  const WorkFolder folder("39-no-display");
+  const auto first_line = [&](const char* seed) {
+    const std::string out =
+        folder
+            .run("detector train obj.data net.cfg -dont_show --threads 1 --seed " +
+                 std::string(seed))
+            .out;
+    return out.substr(0, out.find("rate"));
+  };
+  EXPECT_EQ(first_line("3"), first_line("3"));
+  EXPECT_NE(first_line("3"), first_line("4"));
+}
+
+TEST(DetectorTrain, CfgNamesWithDotsDoNotOverwriteSilently) {
+  const WorkFolder folder("11-cfg-name-with-dots");
+  ASSERT_EQ(folder.run("detector train obj.data net_v0.4.cfg").code, 0);
+  const Outcome second = folder.run("detector train obj.data net_v0.5.cfg");
+  ASSERT_EQ(second.code, 0);
+  EXPECT_TRUE(second.says("net_v0.4.cfg")) << second.err;
+}
+
+TEST(DetectorTrain, FindsFilesWithSpaces) {
+  const WorkFolder folder("12-spaces-in-paths");
+  const Outcome outcome = folder.run("detector train obj.data net.cfg");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(folder.has("out put/net_final.weights"));
+  EXPECT_TRUE(outcome.says("out put/net_final.weights"));
+}
+
+TEST(DetectorTrain, ClassCountsAreCompared) {
+  const WorkFolder folder("18-classes-differ-in-data-and-cfg");
+  const Outcome warned = folder.run("detector train obj.data net.cfg");
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_TRUE(warned.says("classes=3")) << warned.err;
+  EXPECT_TRUE(warned.says("obj.names has 2 names")) << warned.err;
+  for (const char* verb : {"train", "map", "valid", "test"}) {
+    const std::string rest = std::string(verb) == "train" ? "" : " backup/net_final.weights";
+    const Outcome refused =
+        folder.run("detector " + std::string(verb) + " obj2.data net.cfg" + rest);
+    EXPECT_EQ(refused.code, 3) << verb;
+    EXPECT_TRUE(refused.says("obj3.names")) << refused.err;
+  }
+}
+
+TEST(DetectorTrain, ValidationListIsCheckedFirst) {
+  const WorkFolder folder("19-valid-list-empty");
+  const Outcome empty = folder.run("detector train obj_a.data net.cfg -map");
+  EXPECT_EQ(empty.code, 3);
+  EXPECT_TRUE(empty.says("valid_a.txt")) << empty.err;
+  EXPECT_TRUE(empty.says("has no images")) << empty.err;
+  EXPECT_EQ(empty.out, "");
+  const Outcome none = folder.run("detector train obj_c.data net.cfg -map");
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_TRUE(none.says("no valid=")) << none.err;
+  const Outcome no_boxes = folder.run("detector map obj_b.data net.cfg backup/net_final.weights");
+  EXPECT_EQ(no_boxes.code, 0) << no_boxes.err;
+  EXPECT_TRUE(no_boxes.prints("0 truth boxes")) << no_boxes.out;
+  EXPECT_EQ(no_boxes.out.find("nan"), std::string::npos);
+}
+
+TEST(DetectorTrain, BackupFolderIsMade) {
+  const WorkFolder folder("26-backup-folder-missing");
+  const Outcome outcome = folder.run("detector train obj.data net.cfg");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.says("out/weights")) << outcome.err;
+  EXPECT_TRUE(folder.has("out/weights/net_final.weights"));
+}
+
+TEST(DetectorTrain, BackupFolderThatCannotBeMadeStopsTheRun) {
+  const WorkFolder folder("26-backup-folder-missing");
+  put(folder / "out", "a file where the folder should be");
+  const Outcome outcome = folder.run("detector train obj.data net.cfg");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_TRUE(outcome.says("out/weights")) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST(DetectorTrain, InterruptSavesWeights) {
+  const WorkFolder folder("39-no-display");
+  std::string cfg = slurp(folder / "net.cfg");
+  const std::size_t key = cfg.find("max_batches=");
+  ASSERT_NE(key, std::string::npos);
+  cfg.replace(key, cfg.find('\n', key) - key, "max_batches=10000000");
+  put(folder / "net.cfg", cfg);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (chdir(folder.path().c_str()) != 0) _exit(99);
+    const int out = open("out.txt", O_CREAT | O_WRONLY, 0600);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execl(LANTERN_PROGRAM, LANTERN_PROGRAM, "detector", "train", "obj.data", "net.cfg", nullptr);
+    _exit(98);
+  }
+  for (int i = 0; i < 3000 && slurp(folder / "out.txt").find("avg loss") == std::string::npos;
+       ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130) << slurp(folder / "out.txt");
+  EXPECT_TRUE(folder.has("backup/net_last.weights"));
+}
+
+}  // namespace
+}  // namespace lantern::cli
