@@ -2,6 +2,7 @@
 
 #include "layers/lower_context.hpp"
 #include "ops/avg_pool/avg_pool.hpp"
+#include "ops/dropout/drop_block.hpp"
 #include "ops/dropout/dropout.hpp"
 #include "ops/reorg/reorg.hpp"
 #include "ops/scale/scale.hpp"
@@ -58,17 +59,20 @@ void lower_sam(LowerContext& context, const Layer& layer, const SamSpec& spec) {
 
 void lower_dropout(LowerContext& context, const Layer& layer, const DropoutSpec& spec) {
   const TensorId x = context.previous(layer);
-  if (!context.training() || (spec.probability == 0 && spec.dropblock == 0)) {
+  if (!context.training() || spec.probability == 0) {
     context.set_output(layer.index, x);
     return;
   }
-  if (spec.dropblock != 0) {
-    refuse(layer, "dropblock=1 is not supported in training by this version; plain dropout is");
-  }
   const TensorId y =
-      context.add(ops::kDropoutForward,
-                  std::make_shared<const ops::DropoutParams>(spec.probability, layer.index), {x},
-                  layer, "drop")[0];
+      spec.dropblock != 0
+          ? context.add(ops::kDropBlockForward,
+                        std::make_shared<const ops::DropBlockParams>(
+                            spec.probability, spec.dropblock_size_abs, spec.dropblock_size_rel,
+                            layer.index),
+                        {x}, layer, "drop")[0]
+          : context.add(ops::kDropoutForward,
+                        std::make_shared<const ops::DropoutParams>(spec.probability, layer.index),
+                        {x}, layer, "drop")[0];
   context.set_output(layer.index, y);
   // Darknet: [dropout] works in the memory of the layer before it, so whoever reads that layer
   // later (a route, say) sees the dropped values (reference/layers.md section 1, "Aliasing"). A

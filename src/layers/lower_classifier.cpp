@@ -36,8 +36,8 @@ void lower_connected(LowerContext& context, const Layer& layer, const ConnectedS
 
 void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec& spec) {
   if (!spec.tree.empty()) refuse(layer, "tree is not supported by this version");
-  if (spec.spatial != 0) refuse(layer, "spatial=1 is not supported by this version");
-  auto params = std::make_shared<const ops::SoftmaxParams>(spec.groups, spec.temperature);
+  auto params =
+      std::make_shared<const ops::SoftmaxParams>(spec.groups, spec.temperature, spec.spatial != 0);
   const TensorId x = context.previous(layer);
   if (!context.training() || spec.noloss != 0) {
     const Role role = context.training() ? Role::kActivation : Role::kOutput;

@@ -119,7 +119,6 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
     return;
   }
   if (spec.embedding_layer) refuse(layer, "embedding_layer is not supported by this version");
-  if (yolo.delta_normalizer != 1) refuse(layer, "delta_normalizer is not supported by this version; remove the key");
   const TensorId truth = context.truth(layer, std::int64_t{yolo.max_truths} * 6);
   const auto outputs = context.add(ops::kYoloLoss, params, {raw, truth}, layer, "yolo");
   context.graph().set_role(outputs[2], Role::kOutput);
@@ -133,9 +132,8 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
 }
 
 void lower_gaussian_yolo(LowerContext& context, const Layer& layer, const GaussianYoloSpec& spec) {
-  if (context.training()) {
-    if (spec.delta_normalizer != 1) refuse(layer, "delta_normalizer is not supported by this version; remove the key");
-    if (spec.iou_grad == IouGrad::kExact) refuse(layer, "iou_grad=exact is not supported here; [yolo] has it");
+  if (context.training() && spec.iou_grad == IouGrad::kExact) {
+    refuse(layer, "iou_grad=exact is not supported here; [yolo] has it");
   }
   auto params = std::make_shared<ops::GaussianParams>();
   params->yolo = head_params(context.network(), layer, spec);

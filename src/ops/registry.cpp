@@ -12,6 +12,7 @@
 #include "ops/conv/conv.hpp"
 #include "ops/conv/conv_onednn.hpp"
 #include "ops/cost/cost.hpp"
+#include "ops/dropout/drop_block.hpp"
 #include "ops/dropout/dropout.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
@@ -56,6 +57,8 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kCrossBatchMerge, choose_cross_batch_merge},
       KernelEntry{&kDepthPoolBackward, choose_depth_pool_backward},
       KernelEntry{&kDepthPoolForward, choose_depth_pool_forward},
+      KernelEntry{&kDropBlockBackward, choose_drop_block_backward},
+      KernelEntry{&kDropBlockForward, choose_drop_block_forward},
       KernelEntry{&kDropoutBackward, choose_dropout_backward},
       KernelEntry{&kDropoutForward, choose_dropout_forward},
       KernelEntry{&kFiniteCheck, choose_finite_check},

@@ -4,6 +4,7 @@
 
 #include "ops/avg_pool/avg_pool.hpp"
 #include "ops/avg_pool/avg_pool_ref.hpp"
+#include "ops/dropout/drop_block.hpp"
 #include "ops/dropout/dropout.hpp"
 #include "ops/dropout/dropout_ref.hpp"
 #include "ops/max_pool/max_pool_depth.hpp"
@@ -183,6 +184,79 @@ TEST(Dropout, DropsTheShareItIsAskedFor) {
   ops::dropout_factors(params, {.seed = 3, .iteration = 4, .subdivision = 3}, 1, 0, 64, 400,
                        other.data());
   EXPECT_EQ(factors, other);
+}
+
+TEST(DropBlock, DrawsTheSameBlocksInEveryLayoutAndInBackward) {
+  const ops::RunContext context{
+      .seed = 5, .iteration = 60, .subdivision = 1, .max_iterations = 100};
+  for_each_way([&](const RunnerOptions& options) {
+    for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{3, 16, 3, 3}, Shape{2, 21, 7, 6}}) {
+      const ops::DropBlockParams params(0.9F, 3, 0, 6);
+      Rng rng(17, "block", 0, static_cast<std::uint32_t>(shape.elements()));
+      const Floats x = random_floats(rng, shape.elements());
+      const Floats dy = random_floats(rng, shape.elements());
+      OpRunner runner(options);
+      const TensorId src = runner.source("x", shape, x);
+      const TensorId dst =
+          runner.op(ops::kDropBlockForward, std::make_shared<const ops::DropBlockParams>(params),
+                    {src}, "y")[0];
+      runner.keep(dst);
+      runner.differentiate({{dst, dy}});
+      runner.run(context);
+      Floats factors(x.size());
+      for (std::int64_t image = 0; image < shape.n(); ++image) {
+        ops::drop_block_factors(params, context, shape.n(), image, shape,
+                                factors.data() + image * shape.elements() / shape.n());
+      }
+      Floats y(x.size());
+      Floats dx = initial_gradient(options, shape);
+      ops::ref::dropout_forward(shape.elements(), factors.data(), x.data(), y.data());
+      ops::ref::dropout_backward(shape.elements(), factors.data(), dy.data(), dx.data());
+      expect_close(runner.value(dst), y, 1e-6F, "y");
+      expect_close(runner.gradient(src), dx, 1e-6F, "dx");
+    }
+  });
+}
+
+TEST(DropBlock, DropsOneWholeBlockOfAChannelAndKeepsTheSum) {
+  const Shape shape{1, 200, 8, 6};
+  const ops::DropBlockParams params(0.4F, 3, 0, 1);
+  const ops::RunContext context{.seed = 9, .iteration = 900, .max_iterations = 1000};
+  const ops::DropBlockState state = ops::drop_block_state(params, context, 8, 6);
+  EXPECT_EQ(state.side, 3);
+  EXPECT_NEAR(state.chance, 0.4 / 9, 1e-7);
+  Floats factors(200 * 48);
+  ops::drop_block_factors(params, context, 1, 0, shape, factors.data());
+  std::int64_t blocks = 0;
+  double sum = 0;
+  for (std::size_t c = 0; c < 200; ++c) {
+    std::vector<std::size_t> dropped;
+    for (std::size_t s = 0; s < 48; ++s) {
+      sum += factors[c * 48 + s];
+      if (factors[c * 48 + s] == 0) dropped.push_back(s);
+    }
+    if (dropped.empty()) continue;
+    ++blocks;
+    ASSERT_EQ(dropped.size(), 9U);
+    for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(dropped[i], dropped[0] + i / 3 * 6 + i % 3);
+  }
+  EXPECT_NEAR(sum, 200 * 48, 1e-2);  // the factor makes up for what is lost
+  // A channel keeps all of its 48 cells with probability (1 - 0.4 / 9)^48 = 0.113.
+  EXPECT_NEAR(static_cast<double>(blocks) / 200, 0.887, 0.09);
+}
+
+TEST(DropBlock, GrowsUntilMostOfTheRunIsOver) {
+  const ops::DropBlockParams relative(0.5F, 0, 0.5F, 1);
+  const auto at = [&](std::int64_t iteration) {
+    return ops::drop_block_state(relative, {.iteration = iteration, .max_iterations = 1000}, 20,
+                                 12);
+  };
+  EXPECT_EQ(at(1).side, 1);
+  EXPECT_NEAR(at(1).chance, 0.5 / 850, 1e-9);
+  EXPECT_EQ(at(425).side, 3);  // half of half of the smaller side
+  EXPECT_NEAR(at(425).chance, 0.25 / 9, 1e-9);
+  EXPECT_EQ(at(850).side, 6);
+  EXPECT_EQ(at(1000).side, 6);
 }
 
 TEST(Reorg, MatchesTheReference) {

@@ -138,6 +138,24 @@ TEST(SoftmaxLoss, MatchesTheReferenceAndDoublesTheGradientBeforeACost) {
   });
 }
 
+TEST(Softmax, OverTheChannelsOfEveryPixelMatchesTheReference) {
+  for_each_way([](const RunnerOptions& options) {
+    const Shape shape{2, 19, 3, 2};
+    Rng rng(18, "spatial");
+    const Floats x = random_floats(rng, shape.elements(), -4, 4);
+    OpRunner runner(options);
+    const TensorId src = runner.source("x", shape, x);
+    const TensorId dst =
+        runner.op(ops::kSoftmaxForward, std::make_shared<const ops::SoftmaxParams>(1, 0.7F, true),
+                  {src}, "p")[0];
+    runner.keep(dst);
+    runner.run();
+    Floats p(x.size());
+    ops::ref::softmax_spatial_forward<float>(2, 19, 6, 0.7F, x.data(), p.data());
+    expect_close(runner.value(dst), p, 1e-5F, "p");
+  });
+}
+
 TEST(Cost, MatchesTheReference) {
   for_each_way([](const RunnerOptions& options) {
     for (const auto kind : {ops::CostKind::kSse, ops::CostKind::kMasked, ops::CostKind::kSmooth}) {

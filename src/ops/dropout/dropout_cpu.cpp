@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/rng.hpp"
 #include "ops/blocks.hpp"
+#include "ops/dropout/draws.hpp"
 #include "ops/dropout/dropout.hpp"
 #include "ops/parallel.hpp"
 
@@ -28,35 +28,27 @@ void gradient(GradientBuilder& builder, const Op& op) {
   builder.emit(kDropoutBackward, op.params, {*dy}, {builder.target(op.inputs[0])});
 }
 
-constexpr int kQuad = 4;  // channels that share one call of the generator
+constexpr int kQuad = kDrawQuad;
 
-// The draws of one image. Channels come in quads: one call of Philox gives the four of a position.
+// Factors of one image, by channel quads.
 class Mask {
  public:
   Mask(float probability, int layer, const RunContext& run, std::int64_t images, std::int64_t image,
        std::int64_t channels)
-      : key_{static_cast<std::uint32_t>(run.seed),
-             static_cast<std::uint32_t>(run.seed >> 32) ^ stream_id("dropout")},
-        image_(static_cast<std::uint32_t>(run.subdivision * images + image)),
-        iteration_(static_cast<std::uint32_t>(run.iteration)),
-        layer_(static_cast<std::uint32_t>(layer)),
-        quads_(ceil_div(channels, kQuad)),
-        limit_(static_cast<std::uint32_t>(static_cast<double>(probability) * 0x1p24)),
+      : draws_(layer, run, images, image, channels),
+        limit_(draw_limit(static_cast<double>(probability))),
         factor_(probability < 1 ? 1.0F / (1.0F - probability) : 0.0F) {}
 
   /// Factors of channels 4 * quad .. 4 * quad + 3 at a position: 0 or 1 / (1 - p).
   std::array<float, kQuad> factors(std::int64_t position, std::int64_t quad) const {
-    const auto draw = static_cast<std::uint32_t>(position * quads_ + quad);
-    const auto bits = philox4x32({draw, image_, iteration_, layer_}, key_);
+    const auto bits = draws_.at(position, quad);
     std::array<float, kQuad> result{};
-    for (std::size_t i = 0; i < kQuad; ++i) result[i] = bits[i] >> 8 < limit_ ? 0.0F : factor_;
+    for (std::size_t i = 0; i < kQuad; ++i) result[i] = bits[i] < limit_ ? 0.0F : factor_;
     return result;
   }
 
  private:
-  std::array<std::uint32_t, 2> key_;
-  std::uint32_t image_, iteration_, layer_;
-  std::int64_t quads_;
+  Draws draws_;
   std::uint32_t limit_;
   float factor_;
 };

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ops/elementwise/elementwise.hpp"
+#include "ops/cost/cost.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/parallel.hpp"
 
@@ -23,11 +23,12 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
   return {inputs[0], inputs[0], {Shape{inputs[0].shape.n()}, DType::kF64}};
 }
 
-// The loss wrote the gradient of its input during forward; hand it on.
+// The loss wrote the gradient of its input during forward; hand it on, times delta_normalizer.
 void gradient(GradientBuilder& builder, const Op& op) {
   if (!builder.wants(op.inputs[0])) return;
-  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]},
-               {builder.target(op.inputs[0])});
+  const float factor = op.params_as<GaussianParams>().yolo.delta_normalizer;
+  builder.emit(kCostBackward, std::make_shared<const CostParams>(CostKind::kSse, factor),
+               {op.outputs[1]}, {builder.target(op.inputs[0])});
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 namespace lantern::ops {
 
 struct SoftmaxParams final : graph::OpParams {
-  SoftmaxParams(std::int64_t g, float t) : groups(g), temperature(t) {}
+  SoftmaxParams(std::int64_t g, float t, bool over_channels = false)
+      : groups(g), temperature(t), spatial(over_channels) {}
   std::int64_t groups = 1;  ///< equal consecutive parts of an image, one softmax each
-  float temperature =
-      1.0F;  ///< divides the inputs; the gradient does not know it (reference/layers.md 4.14)
+  /// Divides the inputs; the gradient does not know it (reference/layers.md 4.14).
+  float temperature = 1.0F;
+  bool spatial = false;  ///< one softmax over the channels of every pixel instead
   std::string describe() const override;
 };
 

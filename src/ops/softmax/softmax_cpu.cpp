@@ -47,19 +47,25 @@ void gradient_loss(GradientBuilder& builder, const Op& op) {
                {builder.target(op.inputs[0])});
 }
 
-// One image; the groups are equal, so they need no list.
-void softmax_image(const float* x, float* y, std::int64_t count, std::int64_t groups,
-                   float temperature) {
-  const std::int64_t size = count / groups;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    ref::softmax_one(x + g * size, y + g * size, size, 1, temperature);
+// One image [C, spatial]; may run in place.
+void softmax_image(const SoftmaxParams& p, const Shape& shape, const float* x, float* y) {
+  if (p.spatial) {
+    const std::int64_t spatial = shape.h() * shape.w();
+    for (std::int64_t i = 0; i < spatial; ++i) {
+      ref::softmax_one(x + i, y + i, shape.c(), spatial, p.temperature);
+    }
+    return;
+  }
+  const std::int64_t size = values_per_image(shape) / p.groups;
+  for (std::int64_t g = 0; g < p.groups; ++g) {
+    ref::softmax_one(x + g * size, y + g * size, size, 1, p.temperature);
   }
 }
 
 }  // namespace
 
 std::string SoftmaxParams::describe() const {
-  return fmt::format("groups={} temperature={}", groups, temperature);
+  return fmt::format("groups={} temperature={}{}", groups, temperature, spatial ? " spatial" : "");
 }
 
 const graph::OpDef kSoftmaxForward{
@@ -68,7 +74,7 @@ const graph::OpDef kSoftmaxLoss{
     .name = "softmax_loss", .infer = infer_loss, .gradient = gradient_loss};
 
 KernelChoice choose_softmax_forward(const Op& op, const SelectContext& context) {
-  const auto& params = op.params_as<SoftmaxParams>();
+  const SoftmaxParams params = op.params_as<SoftmaxParams>();
   const Shape shape = context.shape(op.inputs[0]);
   const std::int64_t count = values_per_image(shape);
   const int threads = context.threads;
@@ -76,17 +82,16 @@ KernelChoice choose_softmax_forward(const Op& op, const SelectContext& context) 
           .inputs = {Layout{}},
           .outputs = {Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=, groups = params.groups, temperature = params.temperature](
-                                    std::span<void* const> o, const RunContext&) {
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
             parallel_for(shape.n(), threads, [&](std::int64_t image) {
-              softmax_image(static_cast<const float*>(o[0]) + image * count,
-                            static_cast<float*>(o[1]) + image * count, count, groups, temperature);
+              softmax_image(params, shape, static_cast<const float*>(o[0]) + image * count,
+                            static_cast<float*>(o[1]) + image * count);
             });
           })};
 }
 
 KernelChoice choose_softmax_loss(const Op& op, const SelectContext& context) {
-  const auto& params = op.params_as<SoftmaxParams>();
+  const SoftmaxParams params = op.params_as<SoftmaxParams>();
   const Shape shape = context.shape(op.inputs[0]);
   const std::int64_t count = values_per_image(shape);
   const int threads = context.threads;
@@ -94,12 +99,10 @@ KernelChoice choose_softmax_loss(const Op& op, const SelectContext& context) {
           .inputs = {Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}, Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=, groups = params.groups, temperature = params.temperature](
-                                    std::span<void* const> o, const RunContext&) {
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
             parallel_for(shape.n(), threads, [&](std::int64_t image) {
               float* p = static_cast<float*>(o[2]) + image * count;
-              softmax_image(static_cast<const float*>(o[0]) + image * count, p, count, groups,
-                            temperature);
+              softmax_image(params, shape, static_cast<const float*>(o[0]) + image * count, p);
               static_cast<double*>(o[4])[image] =
                   ref::softmax_loss(count, p, static_cast<const float*>(o[1]) + image * count,
                                     static_cast<float*>(o[3]) + image * count);

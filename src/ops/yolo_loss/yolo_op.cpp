@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cost/cost.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/parallel.hpp"
 #include "ops/yolo_loss/yolo_loss.hpp"
@@ -25,10 +26,16 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
   return {inputs[0], inputs[0], {Shape{images * static_cast<std::int64_t>(sizeof(YoloImageStats))}, DType::kU8}};
 }
 
-// The loss wrote the gradient of its input during forward; hand it on.
+// The loss wrote the gradient of its input during forward; hand it on, times delta_normalizer.
 void gradient(GradientBuilder& builder, const Op& op) {
   if (!builder.wants(op.inputs[0])) return;
-  builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
+  const float factor = op.params_as<YoloOpParams>().yolo.delta_normalizer;
+  if (factor == 1) {
+    builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
+  } else {
+    builder.emit(kCostBackward, std::make_shared<const CostParams>(CostKind::kSse, factor), {op.outputs[1]},
+                 {builder.target(op.inputs[0])});
+  }
 }
 
 }  // namespace

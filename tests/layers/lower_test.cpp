@@ -1,0 +1,94 @@
+// What lowering makes of sections whose meaning is not that of a single op.
+
+#include "layers/lower.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.hpp"
+#include "exec/model.hpp"
+
+namespace lantern::layers {
+namespace {
+
+Network load(const std::string& layers) {
+  Diagnostics diagnostics;
+  Network network = load_network(
+      "net.cfg",
+      "[net]\nwidth=4\nheight=4\nchannels=2\nbatch=2\nlearning_rate=0.1\nmax_batches=10\n" + layers,
+      diagnostics);
+  for (const auto& entry : diagnostics.entries()) ADD_FAILURE() << entry.to_string();
+  return network;
+}
+
+std::string refusal(const std::string& layers, bool training = true) {
+  try {
+    lower(load(layers), {.training = training, .mini_batch = 2, .forward_batch = training ? 0 : 1});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidConfig);
+    return error.message();
+  }
+  return "";
+}
+
+const std::string kConv = "[convolutional]\nfilters=3\nsize=1\nactivation=linear\n";
+
+TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
+  const Lowered lowered = lower(
+      load(kConv +
+           "[dropout]\nprobability=0.5\n[dropout]\nprobability=0.2\n[route]\nlayers=0\n[cost]\n"),
+      {.training = true, .mini_batch = 2, .forward_batch = 1});
+  EXPECT_EQ(lowered.outputs[0], lowered.outputs[2]);
+  EXPECT_EQ(lowered.outputs[1], lowered.outputs[2]);
+  EXPECT_EQ(lowered.outputs[3], lowered.outputs[2]);
+  EXPECT_EQ(lowered.forward_outputs[0], lowered.forward_outputs[2]);
+  const auto count = [&](std::string_view op) {
+    return std::ranges::count_if(lowered.graph.ops(),
+                                 [&](const graph::Op& o) { return o.def->name == op; });
+  };
+  EXPECT_EQ(count("dropout"), 2);  // of the mini-batch program; inference has none
+  EXPECT_EQ(count("dropout_backward"), 2);
+}
+
+TEST(LowerCost, IsRefusedWhereSomebodyReadsIt) {
+  EXPECT_NE(refusal(kConv + "[cost]\n" + kConv).find("[cost]"), std::string::npos);
+  EXPECT_NE(refusal(kConv + "[cost]\n[route]\nlayers=-1\n").find("[cost]"), std::string::npos);
+  EXPECT_EQ(refusal(kConv + "[cost]\n"), "");
+  EXPECT_EQ(refusal(kConv + "[cost]\n[route]\nlayers=0\n[cost]\n"), "");
+}
+
+TEST(LowerTruth, IsRefusedWhereTwoLossesWantOtherLengths) {
+  EXPECT_NE(
+      refusal(kConv + "[cost]\n[route]\nlayers=0\n[avgpool]\n[softmax]\n").find("truth values"),
+      std::string::npos);
+}
+
+TEST(LowerConnected, ClampsTheGradientOfItsOutput) {
+  exec::Model model(load("[connected]\noutput=5\nactivation=linear\n[cost]\n"),
+                    {.training = true, .mini_batch = 2, .forward_batch = 0});
+  const std::vector<float> images(2 * 32, 0.5F);
+  std::vector<float> truth(2 * 5, 0.25F);
+  truth[0] = 100;
+  truth[6] = -100;
+  model.run_mini_batch(images, truth, {});
+  ASSERT_EQ(model.lowered().parameters[0].array, "biases");
+  const std::vector<float> gradient =
+      model.executor().read(*model.lowered().parameters[0].gradient);
+  // Weights and biases are 0: the delta is the truth, clamped to [-1, 1], summed over both images.
+  EXPECT_EQ(gradient, (std::vector<float>{1.25F, -0.75F, 0.5F, 0.5F, 0.5F}));
+}
+
+TEST(LowerAdam, KeepsTwoMomentsOfEveryTrainedArray) {
+  Network network = load(kConv + "[cost]\n");
+  network.net.adam = 1;
+  const Lowered lowered = lower(network, {.training = true, .mini_batch = 2, .forward_batch = 0});
+  for (const ParameterBinding& binding : lowered.parameters) {
+    EXPECT_TRUE(binding.momentum.has_value()) << binding.array;
+    EXPECT_TRUE(binding.second_moment.has_value()) << binding.array;
+  }
+}
+
+}  // namespace
+}  // namespace lantern::layers
