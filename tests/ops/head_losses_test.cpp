@@ -6,6 +6,7 @@
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/op_runner.hpp"
 #include "ops/region/region.hpp"
+#include "ops/yolo_loss/yolo_op.hpp"
 
 namespace lantern::test {
 namespace {
@@ -228,6 +229,7 @@ TEST(GaussianLoss, RunsInAGraph) {
     ops::GaussianParams p = gaussian_params();
     p.yolo.iou_loss = ops::IouKind::kCiou;
     p.yolo.iou_thresh = 0.2F;
+    p.yolo.delta_normalizer = 0.5F;
     p.point = ops::GaussianParams::Point::kRightBottom;
     const Shape shape{3, 2 * p.entries(), p.yolo.grid_h, p.yolo.grid_w};
     Rng rng(35, "gaussian");
@@ -255,10 +257,36 @@ TEST(GaussianLoss, RunsInAGraph) {
       std::memcpy(&got, runner.executor().bytes(outputs[2]).data() + image * 8, sizeof got);
       EXPECT_EQ(got, cost);
       for (std::size_t i = 0; i < delta.size(); ++i)
-        dx[static_cast<std::size_t>(at) + i] += delta[i];
+        dx[static_cast<std::size_t>(at) + i] += 0.5F * delta[i];
     }
     EXPECT_EQ(runner.value(outputs[0]), y);
     EXPECT_EQ(runner.gradient(src), dx);
+  });
+}
+
+TEST(YoloLoss, HandsItsDeltaOnTimesDeltaNormalizer) {
+  for_each_way([](const RunnerOptions& options) {
+    for (const float factor : {1.0F, 0.25F}) {
+      ops::YoloParams p = gaussian_params().yolo;
+      p.delta_normalizer = factor;
+      const Shape shape{2, 2 * p.entries(), p.grid_h, p.grid_w};
+      Rng rng(36, "yolo");
+      OpRunner runner(options);
+      const TensorId src = runner.source("x", shape, random_floats(rng, shape.elements()));
+      Floats truth = random_floats(rng, 2 * 12, 0.1F, 0.9F);
+      for (std::size_t i = 4; i < truth.size(); i += 6) truth[i] = static_cast<float>(i % 2);
+      const TensorId wanted = runner.input("truth", Shape{2, 12}, truth);
+      const auto outputs = runner.op(ops::kYoloLoss, std::make_shared<const ops::YoloOpParams>(p),
+                                     {src, wanted}, "y");
+      runner.graph().set_role(outputs[2], graph::Role::kOutput);
+      runner.keep(outputs[1]);
+      runner.differentiate({});
+      runner.run();
+      Floats dx = initial_gradient(options, shape);
+      const Floats delta = runner.value(outputs[1]);
+      for (std::size_t i = 0; i < dx.size(); ++i) dx[i] += factor * delta[i];
+      expect_close(runner.gradient(src), dx, 1e-6F, "dx");
+    }
   });
 }
 
