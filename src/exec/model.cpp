@@ -135,6 +135,7 @@ void Model::take_state(const Model& other) {
     };
     move(from.tensor, to.tensor);
     if (from.momentum && to.momentum) move(*from.momentum, *to.momentum);
+    if (from.second_moment && to.second_moment) move(*from.second_moment, *to.second_moment);
     if (from.next && to.next) move(*from.next, *to.next);
   }
 }

@@ -90,5 +90,32 @@ TEST(LowerAdam, KeepsTwoMomentsOfEveryTrainedArray) {
   }
 }
 
+TEST(LowerAdam, MovesBothMomentsToAnotherModel) {
+  Network network = load(kConv + "[cost]\n");
+  network.net.adam = 1;
+  const exec::ModelOptions options{.training = true, .mini_batch = 2, .forward_batch = 0};
+  exec::Model first(network, options);
+  exec::Model second(network, options);
+  first.initialise(1);
+  std::vector<float> images(2 * 32);
+  std::vector<float> truth(2 * 48);
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i % 7) / 7;
+  for (std::size_t i = 0; i < truth.size(); ++i) truth[i] = static_cast<float>(i % 5) - 2;
+  const auto update = [&](exec::Model& model, std::int64_t iteration) {
+    const ops::RunContext run{.iteration = iteration, .learning_rate = 0.1F, .batch = 2};
+    model.run_mini_batch(images, truth, run);
+    model.update(run);
+  };
+  update(first, 1);
+  update(first, 2);
+  second.take_state(first);
+  update(first, 3);
+  update(second, 3);
+  for (const ParameterBinding& binding : first.lowered().parameters) {
+    EXPECT_EQ(first.executor().read(binding.tensor), second.executor().read(binding.tensor))
+        << binding.array;
+  }
+}
+
 }  // namespace
 }  // namespace lantern::layers
