@@ -52,6 +52,8 @@ void lower_layer(LowerContext& context, const Layer& layer) {
           lower_sam(context, layer, spec);
         } else if constexpr (std::is_same_v<S, DropoutSpec>) {
           lower_dropout(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, EmptySpec>) {
+          context.set_output(layer.index, context.previous(layer));  // another name for the same map
         } else if constexpr (std::is_same_v<S, ReorgSpec>) {
           lower_reorg(context, layer, spec);
         } else if constexpr (std::is_same_v<S, Reorg3dSpec>) {

@@ -76,11 +76,12 @@ void lower_dropout(LowerContext& context, const Layer& layer, const DropoutSpec&
   context.set_output(layer.index, y);
   // Darknet: [dropout] works in the memory of the layer before it, so whoever reads that layer
   // later (a route, say) sees the dropped values (reference/layers.md section 1, "Aliasing"). A
-  // dropout before this one shares it as well.
+  // [dropout] or [empty] before this one shares it as well.
   for (int i = layer.index - 1; i >= 0; --i) {
     context.set_output(i, y);
-    if (!std::holds_alternative<DropoutSpec>(
-            context.network().layers[static_cast<std::size_t>(i)].spec)) {
+    const Spec& before = context.network().layers[static_cast<std::size_t>(i)].spec;
+    if (!std::holds_alternative<DropoutSpec>(before) &&
+        !std::holds_alternative<EmptySpec>(before)) {
       break;
     }
   }

@@ -59,6 +59,13 @@ TEST(LowerCost, IsRefusedWhereSomebodyReadsIt) {
   EXPECT_EQ(refusal(kConv + "[cost]\n[route]\nlayers=0\n[cost]\n"), "");
 }
 
+TEST(LowerEmpty, IsAnotherNameForTheLayerBefore) {
+  const Lowered lowered = lower(load(kConv + "[empty]\n[cost]\n"),
+                                {.training = true, .mini_batch = 2, .forward_batch = 1});
+  EXPECT_EQ(lowered.outputs[1], lowered.outputs[0]);
+  EXPECT_EQ(lowered.forward_outputs[1], lowered.forward_outputs[0]);
+}
+
 TEST(LowerTruth, IsRefusedWhereTwoLossesWantOtherLengths) {
   EXPECT_NE(
       refusal(kConv + "[cost]\n[route]\nlayers=0\n[avgpool]\n[softmax]\n").find("truth values"),
