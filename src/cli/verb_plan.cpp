@@ -10,6 +10,7 @@
 #include "core/text.hpp"
 #include "exec/model.hpp"
 #include "layers/network.hpp"
+#include "train/schedule.hpp"
 
 namespace lantern::cli {
 
@@ -42,10 +43,25 @@ constexpr std::array kPlanFlags{
         .name = "max_slowdown", .kind = ValueKind::kText, .value = "PERCENT", .refusal = kNoBudget},
 };
 
-/// What is held besides the arena: program code and libraries (oneDNN compiles kernels of its own),
-/// lists, and the loader's queue of pictures at a usual size. Measured as the resident size of a
-/// training process minus its arena.
-constexpr Bytes kFixedBytes = 96_MiB;
+/// Code, libraries (oneDNN compiles kernels of its own) and small things: measured as the resident
+/// size of training processes minus their arena and loader queue, 25 to 31 MiB, rounded up.
+constexpr Bytes kFixedBytes = 32_MiB;
+/// Iterations that the loader holds ready, see data::LoaderSpec::queue.
+constexpr std::int64_t kLoaderQueue = 2;
+
+/// What training holds besides the arena.
+struct Surroundings {
+  Bytes loader = 0;   ///< pictures and truth of the iterations held ready
+  Bytes weights = 0;  ///< the copy that a checkpoint is written from
+  Bytes sum() const { return kFixedBytes + loader + weights; }
+};
+
+Surroundings around(const exec::Compiled& compiled, const layers::Network& network) {
+  const std::int64_t floats = network.input().elements() + compiled.lowered.truth_floats;
+  constexpr Bytes kFloat = sizeof(float);
+  return {.loader = kLoaderQueue * std::int64_t{network.net.batch} * floats * kFloat,
+          .weights = network.parameters() * kFloat};
+}
 
 struct Holdings {
   std::map<graph::Role, Bytes> persistent;
@@ -91,7 +107,8 @@ Bytes of(const std::map<graph::Role, Bytes>& table, graph::Role role) {
   return found == table.end() ? 0 : found->second;
 }
 
-std::string held_text(const exec::Compiled& compiled, std::int64_t mini_batch) {
+std::string held_text(const exec::Compiled& compiled, std::int64_t mini_batch,
+                      const Surroundings& surroundings) {
   using graph::Role;
   const Holdings held = measure(compiled);
   const plan::Program& program = compiled.program;
@@ -113,8 +130,11 @@ std::string held_text(const exec::Compiled& compiled, std::int64_t mini_batch) {
                      held.peak_layer >= 0 ? fmt::format(" of layer {}", held.peak_layer) : "",
                      format_bytes(transients));
   row("arena: all of the above, placed", program.arena_bytes);
-  row("code, libraries and loader, about", kFixedBytes);
-  row("peak of the process, about", program.arena_bytes + kFixedBytes);
+  row(fmt::format("loader: {} iterations of pictures held ready", kLoaderQueue),
+      surroundings.loader);
+  row("copy of the weights while a checkpoint is written", surroundings.weights);
+  row("code and libraries, about", kFixedBytes);
+  row("peak of the process, about", program.arena_bytes + surroundings.sum());
   return out;
 }
 
@@ -133,6 +153,25 @@ std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers:
   return sizes;
 }
 
+// Random multi-scale training grows the network: what counts is the largest size that it draws.
+std::string use_largest_size(layers::Network& network) {
+  float random = 0;
+  for (const layers::Layer& layer : network.layers) {
+    if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) random = yolo->random;
+    if (const auto* g = std::get_if<layers::GaussianYoloSpec>(&layer.spec)) random = g->random;
+    if (const auto* region = std::get_if<layers::RegionSpec>(&layer.spec)) random = region->random;
+  }
+  if (random <= 0) return {};
+  const train::NetSize largest = train::largest_size(train::multi_scale_of(network, random, 0));
+  const std::string text = fmt::format(
+      "random={}: sizes change while training; planned for the largest, {}x{} (the cfg says "
+      "{}x{})\n",
+      random, largest.width, largest.height, network.net.width, network.net.height);
+  network =
+      layers::resized(network, static_cast<int>(largest.width), static_cast<int>(largest.height));
+  return text;
+}
+
 }  // namespace
 
 std::span<const Flag> plan_flags() { return kPlanFlags; }
@@ -140,20 +179,22 @@ std::span<const Flag> plan_flags() { return kPlanFlags; }
 int run_plan(const Arguments& arguments, Terminal& terminal) {
   if (arguments.has("json") && arguments.text("json").empty()) terminal.reserve_output();
   const std::string& path = arguments.positionals.front();
-  const layers::Network network = layers::load_network_file(path);
+  layers::Network network = layers::load_network_file(path);
+  const std::string scales = use_largest_size(network);
   const int threads = static_cast<int>(arguments.given_integer("threads").value_or(usable_cores()));
   const Bytes machine = usable_memory();
-  terminal.print(fmt::format("{}: input {}x{}x{}, {} parameters, training in fp32 on the CPU\n",
+  terminal.print(fmt::format("{}: input {}x{}x{}, {} parameters, training in fp32 on the CPU\n{}",
                              path, network.input().w, network.input().h, network.input().c,
-                             network.parameters()));
+                             network.parameters(), scales));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const std::int64_t mini_batch : mini_batches(arguments, network)) {
     const exec::Compiled compiled = exec::compile(
         network,
         {.training = true, .mini_batch = mini_batch, .forward_batch = 0, .threads = threads});
-    const Bytes peak = compiled.program.arena_bytes + kFixedBytes;
+    const Surroundings surroundings = around(compiled, network);
+    const Bytes peak = compiled.program.arena_bytes + surroundings.sum();
     const bool fits = peak <= machine;
-    terminal.print(held_text(compiled, mini_batch) +
+    terminal.print(held_text(compiled, mini_batch, surroundings) +
                    fmt::format("  {} the {} that this process may use\n",
                                fits ? "fits into" : "does NOT fit into", format_bytes(machine)));
     // Other tiers and times are not planned yet: null, not 0.

@@ -35,7 +35,7 @@ TEST(Plan, SaysWhatIsHeldAndGrowsWithTheMiniBatch) {
   EXPECT_EQ(text.code, 0) << text.err;
   for (const char* word :
        {"parameters", "gradients of parameters", "momentum", "saved for backward", "scratch",
-        "arena", "code, libraries and loader"}) {
+        "arena", "loader", "code and libraries"}) {
     EXPECT_TRUE(text.prints(word)) << word;
   }
   const Outcome outcome = folder.run("plan net.cfg --mini-batch 1,2,8 --json");
@@ -56,6 +56,22 @@ TEST(Plan, SaysWhatIsHeldAndGrowsWithTheMiniBatch) {
   }
   EXPECT_EQ(json["rows"][2]["mini_batch"], 8);
   EXPECT_EQ(folder.run("plan net.cfg --mini-batch 8,x").code, 2);
+}
+
+TEST(Plan, CountsTheLargestRandomSize) {
+  const WorkFolder folder("39-no-display");
+  std::string cfg = slurp(folder / "net.cfg");
+  const auto device_bytes = [&] {
+    return parse_json(folder.run("plan net.cfg --json").out)["rows"][0]["device_bytes"]
+        .get<std::int64_t>();
+  };
+  const std::int64_t fixed = device_bytes();
+  const std::size_t key = cfg.find("random=");
+  ASSERT_NE(key, std::string::npos);
+  cfg.replace(key, cfg.find('\n', key) - key, "random=1");
+  put(folder / "net.cfg", cfg);
+  EXPECT_TRUE(folder.run("plan net.cfg").prints("planned for the largest, "));
+  EXPECT_GT(device_bytes(), fixed * 3 / 2);
 }
 
 TEST(Bench, MeasuresTrainingInThePlannedArena) {
