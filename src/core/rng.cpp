@@ -47,7 +47,10 @@ std::uint64_t Rng::next_u64() {
 
 float Rng::uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24F; }
 
-float Rng::uniform(float low, float high) { return low + (high - low) * uniform(); }
+float Rng::uniform(float low, float high) {
+  const float value = low + (high - low) * uniform();
+  return value >= high && low < high ? std::nextafter(high, low) : value;  // rounding may reach the open end
+}
 
 std::int64_t Rng::uniform_int(std::int64_t low, std::int64_t high) {
   const std::uint64_t range = static_cast<std::uint64_t>(high - low) + 1;
