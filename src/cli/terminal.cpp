@@ -88,7 +88,9 @@ void Terminal::print_json(std::string_view document, const std::string& file) {
 }
 
 void Terminal::notice(std::string_view text) {
-  if (!quiet_) write_error(text);
+  // Diagnostics come this way as well: "net.cfg:3:1: warning: ..."
+  const bool is_warning = text.find("warning: ") != std::string_view::npos;
+  if (!quiet_ || is_warning) write_error(text);
 }
 
 void Terminal::error(std::string_view text) {

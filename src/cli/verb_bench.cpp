@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "cli/detector.hpp"
@@ -72,29 +73,40 @@ std::vector<float> synthetic_images(const layers::Network& network, std::int64_t
   return images;
 }
 
-int classes_of(const layers::Lowered& lowered) {
+/// Classes of the last detection head that is trained; nothing for a classifier.
+std::optional<int> box_classes(const layers::Network& network, const layers::Lowered& lowered) {
+  std::optional<int> classes;
   for (const layers::LossBinding& loss : lowered.losses) {
-    if (loss.yolo) return loss.yolo->classes;
+    const layers::Spec& spec = network.layers[static_cast<std::size_t>(loss.layer)].spec;
+    if (const auto* yolo = std::get_if<layers::YoloSpec>(&spec)) classes = yolo->classes;
+    if (const auto* g = std::get_if<layers::GaussianYoloSpec>(&spec)) classes = g->classes;
+    if (const auto* region = std::get_if<layers::RegionSpec>(&spec)) classes = region->classes;
   }
-  return 1;
+  return classes;
 }
 
-// Eight boxes a picture: rows of x y w h class track, ended by x = 0.
-std::vector<float> synthetic_truth(const layers::Lowered& lowered, std::int64_t count) {
+// Detectors: eight boxes a picture, rows of x y w h class track, ended by x = 0. Classifiers: one
+// class of all.
+std::vector<float> synthetic_truth(const layers::Network& network, const layers::Lowered& lowered,
+                                   std::int64_t count) {
   constexpr std::size_t kRow = 6, kBoxes = 8;
   const auto floats = static_cast<std::size_t>(lowered.truth_floats);
   std::vector<float> truth(floats * static_cast<std::size_t>(count), 0.0F);
-  const int classes = classes_of(lowered);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+  const std::optional<int> classes = box_classes(network, lowered);
+  for (std::size_t i = 0; floats > 0 && i < static_cast<std::size_t>(count); ++i) {
+    float* image = truth.data() + i * floats;
     Rng rng(kSeed, "bench truth", 0, static_cast<std::uint32_t>(i));
-    const std::size_t boxes = std::min(kBoxes, floats / kRow);
-    for (std::size_t k = 0; k < boxes; ++k) {
-      float* row = truth.data() + i * floats + k * kRow;
+    if (!classes) {
+      image[rng.uniform_int(0, lowered.truth_floats - 1)] = 1;
+      continue;
+    }
+    for (std::size_t k = 0; k < std::min(kBoxes, floats / kRow); ++k) {
+      float* row = image + k * kRow;
       row[0] = rng.uniform(0.2F, 0.8F);
       row[1] = rng.uniform(0.2F, 0.8F);
       row[2] = rng.uniform(0.05F, 0.4F);
       row[3] = rng.uniform(0.05F, 0.4F);
-      row[4] = static_cast<float>(rng.uniform_int(0, classes - 1));
+      row[4] = static_cast<float>(rng.uniform_int(0, *classes - 1));
     }
   }
   return truth;
@@ -112,7 +124,7 @@ class Bench {
                          .forward_batch = is_training_ ? 0 : count_,
                          .threads = compute_threads(arguments)}),
         images_(synthetic_images(network, count_)) {
-    if (is_training_) truth_ = synthetic_truth(model_.lowered(), count_);
+    if (is_training_) truth_ = synthetic_truth(network, model_.lowered(), count_);
     model_.initialise(kSeed);
     context_ = {.seed = kSeed,
                 .learning_rate = 1e-5F,

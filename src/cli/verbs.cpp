@@ -5,6 +5,7 @@
 
 #include "cli/detector.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/text.hpp"
 
 namespace lantern::cli {
@@ -241,7 +242,10 @@ int run_command(std::vector<std::string> args, Terminal& terminal) {
     terminal.print(verb_help(verb));
     return 0;
   }
-  terminal.set_quiet(arguments.has("quiet"));
+  if (arguments.has("quiet")) {
+    terminal.set_quiet(true);
+    log::set_level(log::Level::kWarning);
+  }
   for (const std::string& warning : check_use(arguments, verb.name, verb.subverb())) {
     terminal.warning(warning);
   }
