@@ -1,5 +1,6 @@
 #include "ops/layout.hpp"
 
+#include <dnnl.h>
 #include <fmt/format.h>
 
 #include <cstring>
@@ -19,7 +20,12 @@ Bytes Layout::bytes(const Shape& shape, DType dtype) const {
   return shape.n() * round_up(shape.c(), block) * shape.h() * shape.w() * size_of(dtype);
 }
 
-int preferred_block() { return __builtin_cpu_supports("avx512f") ? 16 : 8; }
+// The library is asked, not the CPU: it may be held to less (ONEDNN_MAX_CPU_ISA), and its fast convolutions want the
+// block of the instructions that they use.
+int preferred_block() {
+  const unsigned has = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  return (has & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8;
+}
 
 namespace {
 // Visits every logical element with its plain and its blocked index.

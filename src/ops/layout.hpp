@@ -34,7 +34,7 @@ struct Layout {
   Bytes bytes(const Shape& shape, DType dtype) const;
 };
 
-/// Block of activations on this CPU: 16 with AVX-512, else 8.
+/// Block of activations with the instructions that oneDNN uses on this CPU: 16 with AVX-512, else 8.
 int preferred_block();
 
 /// Plain row-major values <-> a layout; shapes of rank other than 4 are copied as they are.

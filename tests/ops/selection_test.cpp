@@ -1,5 +1,6 @@
 // What `select` hands on: few reorders, stable layouts, fast convolutions.
 
+#include <dnnl.h>
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -125,6 +126,9 @@ TEST(Selection, IsAFunctionOfGraphAndOptionsAlone) {
 class StockNet : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StockNet, TrainsWithFastConvolutions) {
+  if ((dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx2) != dnnl_cpu_isa_avx2) {
+    GTEST_SKIP() << "oneDNN has no fast backward convolutions before AVX2";
+  }
   const ops::Selection selection = select_stock(GetParam(), 2);
   std::vector<std::string> kernels;
   std::int64_t convolutions = 0;
@@ -133,7 +137,7 @@ TEST_P(StockNet, TrainsWithFastConvolutions) {
     ++convolutions;
     const std::string line = op.op + " " + op.kernel;
     if (std::ranges::find(kernels, line) == kernels.end()) kernels.push_back(line);
-    EXPECT_EQ(op.kernel.find("ref"), std::string::npos)
+    EXPECT_TRUE(op.kernel.starts_with("onednn:jit"))  // neither im2col nor plain loops
         << op.op << " of layer " << op.layer << " runs as " << op.kernel;
   }
   EXPECT_GT(convolutions, 40);
