@@ -16,6 +16,14 @@ Floats narrow(const Doubles& values) {
   return floats;
 }
 
+// The optimiser and the search for bad gradients walk over the bytes of a tensor, padding included.
+void expect_all_finite(OpRunner& runner, const std::string& name) {
+  const std::span<const std::byte> bytes = runner.executor().bytes(*runner.graph().find(name));
+  Floats raw(bytes.size() / sizeof(float));
+  std::memcpy(raw.data(), bytes.data(), bytes.size());
+  for (const float v : raw) ASSERT_TRUE(std::isfinite(v)) << name << " holds " << v;
+}
+
 void check_against_reference(const ConvGeometry& g, bool bias, const RunnerOptions& options,
                              std::uint32_t trial) {
   SCOPED_TRACE(::testing::Message()
@@ -42,6 +50,7 @@ void check_against_reference(const ConvGeometry& g, bool bias, const RunnerOptio
     };
     expect_close(r.dw, times(dw), 2e-5F, "dw");
     if (bias) expect_close(r.db, times(db), 1e-5F, "db");
+    expect_all_finite(*runner, "d_w");
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
