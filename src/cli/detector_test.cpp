@@ -1,6 +1,8 @@
-#include <array>
+#include <unistd.h>
+
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "cli/detector.hpp"
 #include "cli/image_input.hpp"
@@ -162,7 +164,12 @@ class TestRun {
   // predictions.jpg shows one image, the last: drawn once for all images known together.
   void draw_last() {
     if (last_path_.empty()) return;
-    draw(last_path_, last_list_, "predictions.jpg");
+    if (access(".", W_OK) == 0) {
+      draw(last_path_, last_list_, "predictions.jpg");
+    } else if (!std::exchange(picture_refused_, true)) {
+      // Nobody asked for this file: a working directory that cannot be written costs no results.
+      terminal_.warning("predictions.jpg is not drawn: the working directory cannot be written");
+    }
     last_path_.clear();
   }
 
@@ -208,6 +215,7 @@ class TestRun {
   std::string last_path_;
   eval::DetectionList last_list_;
   std::int64_t total_ = 0, bad_ = 0;
+  bool picture_refused_ = false;
 };
 
 }  // namespace

@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -6,7 +9,20 @@
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 
+namespace {
+// Compute threads that spin while they wait take the processor from the loader's threads and from
+// other programs: with one busy process beside it a step takes up to ten times as long. OpenMP
+// reads its wait policy while it is loaded, so the program starts once more with the policy set,
+// unless the user has chosen one.
+void start_with_passive_waiting(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  execv("/proc/self/exe", argv);  // without /proc the program goes on as it is
+}
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (argc > 0) start_with_passive_waiting(argv);
   lantern::cli::Terminal terminal;
   const auto fail = [&](const std::string& message, lantern::ErrorCode code) {
     terminal.error(message);

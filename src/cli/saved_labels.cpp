@@ -68,6 +68,7 @@ void SavedLabels::write(const std::string& image, const eval::DetectionList& det
   if (!force_ && fs::exists(path, code)) {
     const auto known = hashes.find(name);
     if (known == hashes.end() || known->second != hash_of(read_file(path))) {
+      finish();  // what was written so far stays known as ours
       throw Error(ErrorCode::kResource, path.string(),
                   "is a label file that -save_labels did not write; -force overwrites it, "
                   "-label_dir DIR writes elsewhere");

@@ -116,6 +116,16 @@ TEST(DetectorTest, SavedLabelsOverwriteOnlyTheirOwn) {
   EXPECT_EQ(slurp(folder / "img/g255.txt"), "0 0.5000 0.5000 0.5000 0.5000\n");
 }
 
+TEST(DetectorTest, RefusedLabelsLeaveTheOthersKnown) {
+  const WorkFolder folder("38-batch-inference-every-image");
+  put(folder / "img/g51.txt", "0 0.1 0.1 0.1 0.1\n");
+  const std::string command = std::string(kTest) + "-save_labels img";
+  EXPECT_EQ(folder.run(command).code, 4);  // g51 comes last
+  ASSERT_TRUE(folder.has("img/g102.txt"));
+  std::filesystem::remove(folder / "img/g51.txt");
+  EXPECT_EQ(folder.run(command).code, 0);
+}
+
 TEST(DetectorTest, ShortFormReadsCocoData) {
   const WorkFolder folder("38-batch-inference-every-image");
   std::filesystem::create_directories(folder / "cfg");
