@@ -7,7 +7,7 @@ cd "$LANTERN_ROOT"
 
 readonly TIME_LIMIT_S=540  # of the training; the demo has ten minutes, what it installs and builds not counted
 readonly PICTURES=8
-readonly DATA=examples/bccd/obj.data CFG=examples/bccd/demo.cfg OUT=runs/demo
+readonly DATA=examples/bccd/obj.data CFG=examples/bccd/demo.cfg START=examples/bccd/nano-coco.conv.68 OUT=runs/demo
 
 timed "setup" scripts/setup.sh
 scripts/build.sh
@@ -22,7 +22,7 @@ last_line() { sed '/^[[:space:]]*$/d' "$1" | tail -n 1; }
 
 echo "== training $CFG on $DATA, all of its output: $OUT/train.log"
 status=0
-timeout --foreground --signal=INT -k 20 "$TIME_LIMIT_S" "$lantern" detector train "$DATA" "$CFG" -map -dont_show 2>"$OUT/train.err" |
+timeout --foreground --signal=INT -k 20 "$TIME_LIMIT_S" "$lantern" detector train "$DATA" "$CFG" "$START" -map -mAP_epochs 16 -dont_show 2>"$OUT/train.err" |
   tee "$OUT/train.log" | awk '/ avg loss, / && n++ % 25 == 0 || /mean average precision/ { print; fflush() }' ||
   status=$?
 [ "$status" -ne 124 ] && [ "$status" -ne 137 ] || fail "training did not end within $TIME_LIMIT_S s; see $OUT/train.log"
