@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 #include "core/error.hpp"
 #include "io/model_weights.hpp"
 
@@ -91,12 +91,12 @@ std::filesystem::path validation_list(const data::DataFile& file, Terminal& term
 }
 
 int compute_threads(const Arguments& arguments) {
-  return static_cast<int>(arguments.given_integer("threads").value_or(usable_cores()));
+  return static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()));
 }
 
 int loader_threads(const Arguments& arguments) {
   return static_cast<int>(
-      arguments.given_integer("loader_threads").value_or(std::max(1, usable_cores() / 2)));
+      arguments.given_integer("loader_threads").value_or(std::max(1, device::usable_cores() / 2)));
 }
 
 void check_precision(const Arguments& arguments) {

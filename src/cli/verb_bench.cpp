@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "cli/detector.hpp"
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/rng.hpp"
@@ -260,7 +260,7 @@ int run_bench(const Arguments& arguments, Terminal& terminal) {
     terminal.progress("bench", i + 1, iterations,
                       static_cast<double>(bench.count()) / seconds.back(), "images/s");
   }
-  const Bytes peak = peak_resident_memory();
+  const Bytes peak = device::peak_resident_memory();
   const Bytes planned = bench.model().executor().arena_bytes();
   const double speed = static_cast<double>(bench.count()) / median(seconds);
   const std::vector<Row> rows = profile(bench, std::min(iterations, kMostProfiled));

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cfg/document.hpp"
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -93,7 +93,7 @@ int run_dump(const Arguments& arguments, Terminal& terminal) {
       .training = !inference,
       .mini_batch = arguments.given_integer("mini_batch").value_or(network.minibatch()),
       .forward_batch = inference ? arguments.given_integer("batch").value_or(1) : 0,
-      .threads = static_cast<int>(arguments.given_integer("threads").value_or(usable_cores()))};
+      .threads = static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()))};
   if (stage == "graph" || stage == "training") {
     const layers::Lowered lowered =
         layers::lower(network, {.training = options.training,

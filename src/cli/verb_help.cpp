@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -95,7 +95,7 @@ int run_help(const Arguments& arguments, Terminal& terminal) {
 
 int run_version(const Arguments& /*arguments*/, Terminal& terminal) {
   terminal.print(fmt::format("lantern {}\ndevice cpu, {} cores usable\nprecision fp32\n",
-                             LANTERN_VERSION, usable_cores()));
+                             LANTERN_VERSION, device::usable_cores()));
   return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -181,8 +181,8 @@ int run_plan(const Arguments& arguments, Terminal& terminal) {
   const std::string& path = arguments.positionals.front();
   layers::Network network = layers::load_network_file(path);
   const std::string scales = use_largest_size(network);
-  const int threads = static_cast<int>(arguments.given_integer("threads").value_or(usable_cores()));
-  const Bytes machine = usable_memory();
+  const int threads = static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()));
+  const Bytes machine = device::usable_memory();
   terminal.print(fmt::format("{}: input {}x{}x{}, {} parameters, training in fp32 on the CPU\n{}",
                              path, network.input().w, network.input().h, network.input().c,
                              network.parameters(), scales));

@@ -1,4 +1,4 @@
-#include "cli/machine.hpp"
+#include "device/machine.hpp"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 
 #include "core/text.hpp"
 
-namespace lantern::cli {
+namespace lantern::device {
 
 namespace {
 
@@ -75,4 +75,4 @@ Bytes peak_resident_memory() {
   return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
-}  // namespace lantern::cli
+}  // namespace lantern::device

@@ -4,7 +4,7 @@
 
 #include "core/types.hpp"
 
-namespace lantern::cli {
+namespace lantern::device {
 
 /// Cores that this process may use: affinity mask, cut by the cgroup's quota. At least 1.
 int usable_cores();
@@ -13,4 +13,4 @@ Bytes usable_memory();
 /// Largest resident size so far.
 Bytes peak_resident_memory();
 
-}  // namespace lantern::cli
+}  // namespace lantern::device
