@@ -53,11 +53,11 @@ float Rng::uniform(float low, float high) {
 }
 
 std::int64_t Rng::uniform_int(std::int64_t low, std::int64_t high) {
-  const std::uint64_t range = static_cast<std::uint64_t>(high - low) + 1;
+  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;
   if (range == 0) return static_cast<std::int64_t>(next_u64());
   // Multiply-shift on 64 random bits: the bias is below 2^-32 for every range that occurs here.
   const auto wide = static_cast<unsigned __int128>(next_u64()) * range;
-  return low + static_cast<std::int64_t>(static_cast<std::uint64_t>(wide >> 64));
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(wide >> 64));
 }
 
 float Rng::normal() {

@@ -24,7 +24,7 @@ void gradient(GradientBuilder& builder, const Op& op) {
   if (!dy) return;
   const bool sharable = !builder.is_borrowed(dst);
   bool taken = false;  // one source may go on with the buffer
-  const Shape& shape = builder.graph().type(dst).shape;
+  const Shape shape = builder.graph().type(dst).shape;  // a copy: new tensors move the list
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const TensorId input = op.inputs[i];
     if (!builder.wants(input)) continue;
