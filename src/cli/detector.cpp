@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "device/machine.hpp"
 #include "core/error.hpp"
+#include "device/machine.hpp"
 #include "io/model_weights.hpp"
 
 namespace lantern::cli {

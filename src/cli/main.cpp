@@ -19,7 +19,8 @@ namespace {
 void start_with_passive_waiting(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 0);
-  // By its own path, so that it keeps its name in lists of processes; where that fails it goes on as it is.
+  // By its own path, so that it keeps its name in lists of processes; where that fails it goes on
+  // as it is.
   std::error_code code;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", code);
   if (!code) execv(program.c_str(), argv);

@@ -9,10 +9,10 @@
 #include <tuple>
 
 #include "cli/detector.hpp"
-#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/rng.hpp"
+#include "device/machine.hpp"
 #include "exec/model.hpp"
 #include "layers/network.hpp"
 
@@ -36,7 +36,7 @@ constexpr std::array kBenchFlags{
          .value = "N",
          .doc = "images of a training iteration (default batch / subdivisions)",
          .min = 1,
-         .max = 1 << 20},
+         .max = 1 << 16},
     Flag{.name = "iterations",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -64,6 +64,19 @@ constexpr std::array kBenchFlags{
 constexpr int kWarmUp = 2;
 constexpr std::int64_t kMostProfiled = 3;  // iterations that are measured op by op
 constexpr std::uint64_t kSeed = 1;
+
+// The arena is claimed page by page: what does not fit beside it is refused before it is touched.
+void check_fits(const exec::Model& model, std::int64_t count) {
+  const auto image = model.network().input().elements() + model.lowered().truth_floats;
+  const Bytes input = count * image * static_cast<Bytes>(sizeof(float));
+  const Bytes needed = model.executor().arena_bytes() + input;
+  if (const Bytes usable = device::usable_memory(); needed > usable) {
+    throw Error(
+        ErrorCode::kResource, "",
+        "arena and pictures of {} images need {}, this process may use {}: fewer images need less",
+        count, format_bytes(needed), format_bytes(usable));
+  }
+}
 
 // Noise for pictures: the time of a dense network does not depend on what it sees.
 std::vector<float> synthetic_images(const layers::Network& network, std::int64_t count) {
@@ -122,8 +135,9 @@ class Bench {
         model_(network, {.training = is_training_,
                          .mini_batch = count_,
                          .forward_batch = is_training_ ? 0 : count_,
-                         .threads = compute_threads(arguments)}),
-        images_(synthetic_images(network, count_)) {
+                         .threads = compute_threads(arguments)}) {
+    check_fits(model_, count_);
+    images_ = synthetic_images(network, count_);
     if (is_training_) truth_ = synthetic_truth(network, model_.lowered(), count_);
     model_.initialise(kSeed);
     context_ = {.seed = kSeed,

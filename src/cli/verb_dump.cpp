@@ -4,11 +4,11 @@
 #include <array>
 
 #include "cfg/document.hpp"
-#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "device/machine.hpp"
 #include "exec/model.hpp"
 #include "layers/network.hpp"
 
@@ -27,13 +27,13 @@ constexpr std::array kDumpFlags{
          .value = "N",
          .doc = "images of a mini-batch (default batch / subdivisions)",
          .min = 1,
-         .max = 1 << 20},
+         .max = 1 << 16},
     Flag{.name = "batch",
          .kind = ValueKind::kInt,
          .value = "N",
          .doc = "stages kernels and program: inference with N images instead of training",
          .min = 1,
-         .max = 1 << 20},
+         .max = 1 << 16},
     Flag{.name = "threads",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -93,7 +93,8 @@ int run_dump(const Arguments& arguments, Terminal& terminal) {
       .training = !inference,
       .mini_batch = arguments.given_integer("mini_batch").value_or(network.minibatch()),
       .forward_batch = inference ? arguments.given_integer("batch").value_or(1) : 0,
-      .threads = static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()))};
+      .threads =
+          static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()))};
   if (stage == "graph" || stage == "training") {
     const layers::Lowered lowered =
         layers::lower(network, {.training = options.training,

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "device/machine.hpp"
 #include "layers/network.hpp"
 
 namespace lantern::cli {

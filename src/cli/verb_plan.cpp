@@ -4,10 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "device/machine.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "device/machine.hpp"
 #include "exec/model.hpp"
 #include "layers/network.hpp"
 #include "train/schedule.hpp"
@@ -144,8 +144,9 @@ std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers:
   const std::string text = arguments.text("mini_batch");
   for (const std::string_view part : split(text, ',')) {
     const auto size = parse_int(trim(part));
-    if (!size || *size < 1 || *size > (1 << 20)) {
-      throw Error(ErrorCode::kUsage, "", "-mini_batch is '{}', want numbers of images like 8,16,32",
+    if (!size || *size < 1 || *size > (1 << 16)) {
+      throw Error(ErrorCode::kUsage, "",
+                  "-mini_batch is '{}', want numbers of images like 8,16,32, each 1 to 65536",
                   text);
     }
     sizes.push_back(*size);
@@ -181,7 +182,8 @@ int run_plan(const Arguments& arguments, Terminal& terminal) {
   const std::string& path = arguments.positionals.front();
   layers::Network network = layers::load_network_file(path);
   const std::string scales = use_largest_size(network);
-  const int threads = static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()));
+  const int threads =
+      static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()));
   const Bytes machine = device::usable_memory();
   terminal.print(fmt::format("{}: input {}x{}x{}, {} parameters, training in fp32 on the CPU\n{}",
                              path, network.input().w, network.input().h, network.input().c,

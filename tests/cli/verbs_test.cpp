@@ -101,6 +101,21 @@ TEST(Bench, MeasuresInference) {
   EXPECT_EQ(json["images"], 3);
 }
 
+TEST(Bench, RefusesWhatDoesNotFit) {
+  const WorkFolder folder("39-no-display");
+  std::string cfg = slurp(folder / "net.cfg");
+  for (const char* side : {"width=64", "height=64"}) {
+    const std::size_t at = cfg.find(side);
+    ASSERT_NE(at, std::string::npos);
+    cfg.insert(at + std::string(side).size(), "00");
+  }
+  put(folder / "net.cfg", cfg);
+  const Outcome outcome = folder.run("bench net.cfg --batch 4096 --iterations 1");
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_TRUE(outcome.says("this process may use")) << outcome.err;
+  EXPECT_TRUE(folder.run("plan net.cfg --mini-batch 8192").prints("does NOT fit"));
+}
+
 TEST(Partial, KeepsTheFirstLayersAndForgetsSeen) {
   const WorkFolder folder("38-batch-inference-every-image");
   const Outcome outcome = folder.run("partial net.cfg fix.weights out.weights 1");
