@@ -98,13 +98,25 @@ void partial_statistics(const Extents& e, Maps<const float> x, std::int64_t firs
     for_each_segment(e, first, last, threads, [&](std::int64_t image, std::int64_t cb, std::int64_t segment,
                                                   std::int64_t begin, std::int64_t end) {
       const float* map = x.data + image * x.image_stride;
-      Double sum = {};
-      Double squares = {};
-      for (std::int64_t i = begin; i < end; i += B) {
+      // Neighbours sum side by side: one chain of additions would wait for itself.
+      Double sum = {}, sum_odd = {};
+      Double squares = {}, squares_odd = {};
+      std::int64_t i = begin;
+      for (; i + B < end; i += 2 * B) {
+        const Double even = __builtin_convertvector(load<B>(map + i), Double);
+        const Double odd = __builtin_convertvector(load<B>(map + i + B), Double);
+        sum += even;
+        sum_odd += odd;
+        squares += even * even;
+        squares_odd += odd * odd;
+      }
+      if (i < end) {
         const Double v = __builtin_convertvector(load<B>(map + i), Double);
         sum += v;
         squares += v * v;
       }
+      sum += sum_odd;
+      squares += squares_odd;
       double* target = partial_of(partial, e, image, segment, cb);
       std::memcpy(target, &sum, sizeof sum);
       std::memcpy(target + e.padded(), &squares, sizeof squares);
@@ -152,14 +164,22 @@ void partial_reduce(const Extents& e, const Channels& channels, Maps<const float
       const ChannelBlock<B> block(channels, e, cb);
       const float* gradient = dy.data + image * dy.image_stride;
       const float* in = x.data + image * x.image_stride;
-      Double sum = {};
-      Double products = {};
-      for (std::int64_t i = begin; i < end; i += B) {
+      Double sum = {}, sum_odd = {};
+      Double products = {}, products_odd = {};
+      const auto add = [&](std::int64_t i, Double& dz_sum, Double& product_sum) {
         const auto value = load<B>(in + i);
         const Double dz = __builtin_convertvector(behind_activation<B>(act, block, load<B>(gradient + i), value), Double);
-        sum += dz;
-        products += dz * __builtin_convertvector(block.xhat(value), Double);
+        dz_sum += dz;
+        product_sum += dz * __builtin_convertvector(block.xhat(value), Double);
+      };
+      std::int64_t i = begin;
+      for (; i + B < end; i += 2 * B) {
+        add(i, sum, products);
+        add(i + B, sum_odd, products_odd);
       }
+      if (i < end) add(i, sum, products);
+      sum += sum_odd;
+      products += products_odd;
       double* target = partial_of(partial, e, image, segment, cb);
       std::memcpy(target, &sum, sizeof sum);
       std::memcpy(target + e.padded(), &products, sizeof products);

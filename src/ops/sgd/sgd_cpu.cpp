@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "ops/parallel.hpp"
 #include "ops/sgd/sgd.hpp"
@@ -108,10 +110,14 @@ KernelChoice choose_finite_check(const graph::Op& op, const SelectContext& conte
       const auto* values = static_cast<const float*>(o[k]);
       std::atomic<bool> bad{false};
       parallel_ranges(counts[k], threads, [&](std::int64_t begin, std::int64_t end) {
-        // x - x is zero for finite x and NaN otherwise; the sum stays zero exactly while all are finite.
-        float sum = 0;
-        for (std::int64_t i = begin; i < end; ++i) sum += values[i] - values[i];
-        if (!(sum == 0.0F)) bad.store(true, std::memory_order_relaxed);
+        // NaN and infinity are the values whose exponent bits are all ones; integers keep the loop in vectors.
+        constexpr std::uint32_t kExponent = 0x7f800000U;
+        std::uint32_t found = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+          found |= static_cast<std::uint32_t>((bits & kExponent) == kExponent);
+        }
+        if (found != 0) bad.store(true, std::memory_order_relaxed);
       });
       flags[k] = bad.load() ? 1.0F : 0.0F;
     }
