@@ -19,7 +19,7 @@ Compiled compile(const layers::Network& network, const ModelOptions& options) {
   result.lowered = layers::lower(network, {.training = options.training,
                                            .mini_batch = options.mini_batch,
                                            .forward_batch = options.forward_batch,
-                                           .fuse_residual = options.fuse_residual,
+                                           .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient});
   result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
   result.program = plan::make_program(result.selection.selected, {.keep_everything = options.keep_everything});

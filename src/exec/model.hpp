@@ -20,7 +20,7 @@ struct ModelOptions {
   std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
   int threads = 1;
   bool keep_everything = false;    ///< every tensor stays readable after a program (tests)
-  bool fuse_residual = true;
+  bool fuse_layers = true;
   bool input_gradient = false;
 };
 

@@ -8,6 +8,7 @@
 #include "layers/lower_context.hpp"
 #include "ops/activation/activation_op.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
+#include "ops/batch_norm/batch_norm_pool.hpp"
 #include "ops/batch_norm/cross_batch.hpp"
 
 namespace lantern::layers {
@@ -167,8 +168,7 @@ TensorId LowerContext::activate(TensorId x, ops::Activation activation, const La
   return add(ops::kActivationForward, std::make_shared<const ops::ActivationParams>(activation), {x}, layer, "act")[0];
 }
 
-TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::optional<TensorId> residual,
-                                  const Layer& layer, bool across_mini_batches) {
+std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer, bool across_mini_batches) {
   const Shape channels{shape(x).c()};
   const TensorId scales = parameter(layer, "scales", channels);
   const TensorId biases = parameter(layer, "biases", channels);
@@ -176,9 +176,7 @@ TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::o
   const TensorId rolling_variance = state(layer, "rolling_variance", channels);
   TensorId mean = rolling_mean;
   TensorId variance = rolling_variance;
-  // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
-  const bool fixed = !training_ || layer.frozen;
-  if (!fixed) {
+  if (!has_fixed_statistics(layer)) {
     const std::int64_t values = images() * shape(x).h() * shape(x).w();
     const auto statistics = add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer,
                                 across_mini_batches ? "batch_mean" : "mean", Role::kStatistic);
@@ -211,13 +209,25 @@ TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::o
                       {mean, variance}, {shadow("rolling_mean"), shadow("rolling_variance")}, {true, true},
                       ProgramKind::kMiniBatch, layer.index);
   }
+  return {x, mean, variance, scales, biases};
+}
+
+TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::optional<TensorId> residual,
+                                  const Layer& layer, bool across_mini_batches) {
   const bool fusable = !ops::mixes_channels(activation);
-  std::vector<TensorId> inputs{x, mean, variance, scales, biases};
+  std::vector<TensorId> inputs = normalisation(x, layer, across_mini_batches);
   if (residual) inputs.push_back(*residual);
   auto params = std::make_shared<const ops::BatchNormParams>(fusable ? activation : ops::Activation::kLinear,
-                                                             residual.has_value(), fixed);
+                                                             residual.has_value(), has_fixed_statistics(layer));
   const TensorId y = add(ops::kBatchNormApply, std::move(params), inputs, layer, "bn")[0];
   return fusable ? y : activate(y, activation, layer);
+}
+
+TensorId LowerContext::batch_norm_pool(TensorId x, ops::Activation activation, const Layer& layer,
+                                       bool across_mini_batches) {
+  auto params =
+      std::make_shared<const ops::BatchNormPoolParams>(activation, has_fixed_statistics(layer), training_);
+  return add(ops::kBatchNormPool, std::move(params), normalisation(x, layer, across_mini_batches), layer, "pool")[0];
 }
 
 bool LowerContext::only_next_reads(int layer) const { return referenced_[static_cast<std::size_t>(layer)] == 0; }

@@ -21,7 +21,7 @@ struct LowerOptions {
   bool training = false;          ///< make the mini_batch, check and update programs
   std::int64_t mini_batch = 1;    ///< images of one mini-batch
   std::int64_t forward_batch = 1; ///< images of one run of the forward program; 0: no forward program
-  bool fuse_residual = true;      ///< fold a shortcut into the batch norm before it; off where layer outputs are read
+  bool fuse_layers = true;      ///< fold a shortcut or pool into the batch norm before it; off where layer outputs are read
   bool input_gradient = false;    ///< also the gradient of the image
 };
 

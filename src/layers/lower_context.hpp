@@ -29,6 +29,7 @@ class LowerContext {
   graph::TensorId previous(const Layer& layer) const;
   graph::TensorId output_of(int layer) const;
   void set_output(int layer, graph::TensorId tensor);
+  bool has_output(int layer) const { return outputs()[static_cast<std::size_t>(layer)].has_value(); }
 
   /// The named array of the layer's weights file as a parameter tensor of the given logical shape; made at first use,
   /// shared by all programs.
@@ -49,10 +50,21 @@ class LowerContext {
   graph::TensorId batch_norm(graph::TensorId x, ops::Activation activation, std::optional<graph::TensorId> residual,
                              const Layer& layer, bool across_mini_batches = false);
 
+  /// The same with a 2x2 pool of stride 2 behind the activation, in one pass. Both sides of the map are even.
+  graph::TensorId batch_norm_pool(graph::TensorId x, ops::Activation activation, const Layer& layer,
+                                  bool across_mini_batches = false);
+
   /// True when nobody but the next layer reads this layer's output.
   bool only_next_reads(int layer) const;
 
  private:
+  const std::vector<std::optional<graph::TensorId>>& outputs() const {
+    return training_ ? lowered_.outputs : lowered_.forward_outputs;
+  }
+  // x, mean, variance, scales, biases: what a normalising op reads; makes the statistics where training wants them.
+  std::vector<graph::TensorId> normalisation(graph::TensorId x, const Layer& layer, bool across_mini_batches);
+  // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
+  bool has_fixed_statistics(const Layer& layer) const { return !training_ || layer.frozen; }
   std::string tensor_name(const Layer& layer, const std::string& what) const;
 
   const Network& network_;

@@ -27,7 +27,7 @@ void check_supported(const LowerContext& context, const Layer& layer, const Conv
 const Layer* foldable_shortcut(const LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
   const auto next = static_cast<std::size_t>(layer.index) + 1;
   const std::vector<Layer>& layers = context.network().layers;
-  if (!context.options().fuse_residual || spec.batch_normalize == 0 || next >= layers.size()) return nullptr;
+  if (!context.options().fuse_layers || spec.batch_normalize == 0 || next >= layers.size()) return nullptr;
   if (ops::mixes_channels(spec.activation) || !context.only_next_reads(layer.index)) return nullptr;
   const auto* shortcut = std::get_if<ShortcutSpec>(&layers[next].spec);
   if (shortcut == nullptr || shortcut->from.size() != 1 || shortcut->weights_type != WeightsType::kNone) return nullptr;
@@ -35,6 +35,22 @@ const Layer* foldable_shortcut(const LowerContext& context, const Layer& layer, 
   if (layer.common.onlyforward != 0 || layers[next].common.onlyforward != 0) return nullptr;
   const Layer& source = layers[static_cast<std::size_t>(layers[next].sources[0])];
   return source.index != layer.index && source.out == layer.out ? &layers[next] : nullptr;
+}
+
+// The 2x2 pool of stride 2 behind this convolution, when it can be folded into the batch norm's pass.
+const Layer* foldable_pool(const LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
+  const auto next = static_cast<std::size_t>(layer.index) + 1;
+  const std::vector<Layer>& layers = context.network().layers;
+  if (!context.options().fuse_layers || spec.batch_normalize == 0 || next >= layers.size()) return nullptr;
+  if (ops::mixes_channels(spec.activation) || !context.only_next_reads(layer.index)) return nullptr;
+  const auto* pool = std::get_if<MaxpoolSpec>(&layers[next].spec);
+  if (pool == nullptr || pool->maxpool_depth != 0 || pool->antialiasing != 0 || pool->maxpool_zero_nonmax != 0) {
+    return nullptr;
+  }
+  if (layer.common.onlyforward != 0 || layers[next].common.onlyforward != 0) return nullptr;
+  const bool halves = pool->size == 2 && pool->stride_x == 2 && pool->stride_y == 2 && pool->padding / 2 == 0;
+  return halves && layers[next].out.w * 2 == layer.out.w && layers[next].out.h * 2 == layer.out.h ? &layers[next]
+                                                                                                : nullptr;
 }
 
 }  // namespace
@@ -62,11 +78,15 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
     context.set_output(layer.index, context.activate(x, spec.activation, layer));
     return;
   }
+  // With a single mini-batch an iteration there is nothing to merge: it is ordinary batch normalisation.
+  const bool across_mini_batches = spec.batch_normalize == 2 && context.network().net.subdivisions > 1;
+  if (const Layer* pool = foldable_pool(context, layer, spec)) {
+    context.set_output(pool->index, context.batch_norm_pool(x, spec.activation, layer, across_mini_batches));
+    return;
+  }
   const Layer* shortcut = foldable_shortcut(context, layer, spec);
   std::optional<TensorId> residual;
   if (shortcut != nullptr) residual = context.output_of(shortcut->sources[0]);
-  // With a single mini-batch an iteration there is nothing to merge: it is ordinary batch normalisation.
-  const bool across_mini_batches = spec.batch_normalize == 2 && context.network().net.subdivisions > 1;
   const TensorId y = context.batch_norm(x, spec.activation, residual, layer, across_mini_batches);
   context.set_output(layer.index, y);
   if (shortcut != nullptr) context.set_output(shortcut->index, y);

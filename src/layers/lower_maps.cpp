@@ -11,6 +11,7 @@ namespace lantern::layers {
 using graph::TensorId;
 
 void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec) {
+  if (context.has_output(layer.index)) return;  // folded into the batch norm before it
   if (spec.maxpool_depth != 0) {
     context.set_output(layer.index,
                        context.add(ops::kDepthPoolForward,
@@ -54,8 +55,7 @@ void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spe
 }
 
 void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpec& spec) {
-  const auto& outputs = context.training() ? context.lowered().outputs : context.lowered().forward_outputs;
-  if (outputs[static_cast<std::size_t>(layer.index)]) return;  // folded into the batch norm before it
+  if (context.has_output(layer.index)) return;  // folded into the batch norm before it
   std::vector<TensorId> inputs{context.previous(layer)};
   for (const int source : layer.sources) inputs.push_back(context.output_of(source));
   if (spec.weights_type != WeightsType::kNone) {

@@ -265,7 +265,7 @@ Network load_network_file(const std::string& path, const Overrides& overrides) {
   Network network = load_network(path, read_file(path, kLargest), diagnostics, overrides);
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
   for (const Diagnostics::Entry& entry : diagnostics.entries())
-    log::warning("{}", entry.to_string());
+    log::warning("{}: {}", entry.where, entry.message);
   return network;
 }
 

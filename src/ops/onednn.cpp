@@ -82,6 +82,7 @@ void Call::add(int argument, const dnnl::memory::desc& desc, void* address) {
 void Call::execute() {
   const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(),
                                                       static_cast<int>(arguments_.size()), arguments_.data());
+  if (status == dnnl_out_of_memory) throw Error(ErrorCode::kResource, "", "out of memory while oneDNN ran a primitive");
   if (status != dnnl_success) {
     throw Error(ErrorCode::kDevice, "", "oneDNN could not run a primitive (status {})", static_cast<int>(status));
   }

@@ -6,6 +6,7 @@
 #include "ops/avg_pool/avg_pool.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
 #include "ops/batch_norm/batch_norm_cpu.hpp"
+#include "ops/batch_norm/batch_norm_pool.hpp"
 #include "ops/batch_norm/cross_batch.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/conv/bias_gradient_cpu.hpp"
@@ -41,6 +42,9 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kBatchNormApply, choose_batch_norm_apply},
       KernelEntry{&kBatchNormBackwardApply, choose_batch_norm_backward_apply},
       KernelEntry{&kBatchNormBackwardReduce, choose_batch_norm_backward_reduce},
+      KernelEntry{&kBatchNormPool, choose_batch_norm_pool},
+      KernelEntry{&kBatchNormPoolBackwardApply, choose_batch_norm_pool_backward_apply},
+      KernelEntry{&kBatchNormPoolBackwardReduce, choose_batch_norm_pool_backward_reduce},
       KernelEntry{&kBatchNormRolling, choose_batch_norm_rolling},
       KernelEntry{&kBatchNormStatistics, choose_batch_norm_statistics},
       KernelEntry{&kBiasGradient, choose_bias_gradient},

@@ -117,7 +117,7 @@ class GoldenRun {
                                                .forward_batch = case_.mini_batch_images,
                                                .threads = 2,
                                                .keep_everything = plain,
-                                               .fuse_residual = !plain,
+                                               .fuse_layers = !plain,
                                                .input_gradient = plain});
     Diagnostics warnings;
     const io::LoadedWeights loaded =

@@ -42,7 +42,7 @@ class Subject {
                                                               .forward_batch = 0,
                                                               .threads = variant.threads,
                                                               .keep_everything = variant.keep,
-                                                              .fuse_residual = variant.fuse,
+                                                              .fuse_layers = variant.fuse,
                                                               .input_gradient = true});
     model_->initialise(seed);
     for (std::size_t i = 0; i < model_->lowered().parameters.size(); ++i) {

@@ -34,7 +34,7 @@ constexpr std::array kFolders{
     Folder{"plan", 2, "cfg device"},  // it takes a DeviceSpec (core), so that every pass is tested
                                       // without a device
     Folder{"layers", 3, "device plan"},
-    Folder{"exec", 4, "cfg layers"},
+    Folder{"exec", 4, "cfg"},  // holds Model: a network compiled and ready to run
     Folder{"data", 4, "cfg device graph ops plan layers"},  // knows no networks
     Folder{"io", 5, "device"},
     Folder{"eval", 5, ""},

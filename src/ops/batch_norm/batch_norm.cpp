@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/batch_norm/batch_norm_gradient.hpp"
 #include "ops/elementwise/elementwise.hpp"
 
 namespace lantern::ops {
@@ -29,9 +30,6 @@ void gradient(GradientBuilder& builder, const Op& op) {
   const std::optional<TensorId> dy = builder.gradient(op.outputs[0]);
   if (!dy) return;
   const auto& params = op.params_as<BatchNormParams>();
-  const TensorId x = op.inputs[0];
-  const TensorId gamma = op.inputs[3];
-  const TensorId beta = op.inputs[4];
   if (params.residual && builder.wants(op.inputs[5])) {
     // The sum's gradient is the residual's as well: share the buffer, or copy where it has one already.
     const TensorId residual = op.inputs[5];
@@ -41,29 +39,34 @@ void gradient(GradientBuilder& builder, const Op& op) {
       builder.emit(kCopy, std::make_shared<const OpParams>(), {*dy}, {builder.target(residual)});
     }
   }
-  const bool wants_parameters = builder.wants(gamma) || builder.wants(beta);
-  if (!wants_parameters && !builder.wants(x)) return;
+  emit_batch_norm_gradient(builder, op, {*dy}, kBatchNormBackwardReduce, kBatchNormBackwardApply);
+}
+
+}  // namespace
+
+void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op, const std::vector<TensorId>& incoming,
+                              const graph::OpDef& reduce, const graph::OpDef& apply) {
+  const TensorId x = op.inputs[0];
+  const TensorId gamma = op.inputs[3];
+  const TensorId beta = op.inputs[4];
+  if (!builder.wants(gamma) && !builder.wants(beta) && !builder.wants(x)) return;
   const std::string name = builder.graph().tensor(op.outputs[0]).name;
   const TensorType channels{Shape{builder.graph().type(x).shape.c()}, DType::kF32};
   const TensorId sum_dz = builder.temporary(name + ".sum_dz", channels, Role::kStatistic);
   const TensorId sum_dz_xhat = builder.temporary(name + ".sum_dz_xhat", channels, Role::kStatistic);
-  const std::vector<TensorId> inputs{*dy, x, op.inputs[1], op.inputs[2], gamma, beta};
-  builder.emit(kBatchNormBackwardReduce, op.params, inputs, {{sum_dz}, {sum_dz_xhat}});
+  std::vector<TensorId> inputs = incoming;
+  inputs.insert(inputs.end(), {x, op.inputs[1], op.inputs[2], gamma, beta});
+  builder.emit(reduce, op.params, inputs, {{sum_dz}, {sum_dz_xhat}});
   if (builder.wants(gamma)) {
     builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz_xhat}, {builder.target(gamma)});
   }
   if (builder.wants(beta)) {
     builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz}, {builder.target(beta)});
   }
-  if (builder.wants(x)) {
-    std::vector<TensorId> apply_inputs = inputs;
-    apply_inputs.push_back(sum_dz);
-    apply_inputs.push_back(sum_dz_xhat);
-    builder.emit(kBatchNormBackwardApply, op.params, apply_inputs, {builder.target(x)});
-  }
+  if (!builder.wants(x)) return;
+  inputs.insert(inputs.end(), {sum_dz, sum_dz_xhat});
+  builder.emit(apply, op.params, inputs, {builder.target(x)});
 }
-
-}  // namespace
 
 std::string BatchNormParams::describe() const {
   return fmt::format("activation={}{}{}", to_string(activation), residual ? " residual" : "", fixed ? " fixed" : "");

@@ -128,6 +128,38 @@ void scatter_disjoint(const PoolGeometry& g, const float* diff_dst, const Index*
   }
 }
 
+// Overlapping small windows: every source cell gathers from the windows that cover it, a channel block at a time, in the
+// order in which scatter_overlapping would add.
+template <int B, typename Index>
+void gather_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index, float* diff_src,
+                        bool accumulate) {
+  using Float = typename Vec<B>::Float;
+  using Int = typename Vec<B>::Int;
+  // First and last output whose window covers a source position.
+  const auto covering = [](std::int64_t at, std::int64_t stride, std::int64_t pad, std::int64_t kernel, std::int64_t outs) {
+    const std::int64_t reach = at + pad - kernel + 1;
+    return Range{reach <= 0 ? 0 : ceil_div(reach, stride), std::min(outs, (at + pad) / stride + 1)};
+  };
+  for (std::int64_t y = 0; y < g.ih; ++y) {
+    const Range oys = covering(y, g.sh, g.ph, g.kh, g.oh);
+    for (std::int64_t x = 0; x < g.iw; ++x) {
+      const Range oxs = covering(x, g.sw, g.pw, g.kw, g.ow);
+      float* target = diff_src + (y * g.iw + x) * B;
+      Float sum = accumulate ? load<B>(target) : Float{};
+      for (std::int64_t oy = oys.begin; oy < oys.end; ++oy) {
+        for (std::int64_t ox = oxs.begin; ox < oxs.end; ++ox) {
+          const std::int64_t out = (oy * g.ow + ox) * B;
+          const auto cell = static_cast<std::int32_t>((y + g.ph - oy * g.sh) * g.kw + x + g.pw - ox * g.sw);
+          Int position;
+          for (int lane = 0; lane < B; ++lane) position[lane] = static_cast<std::int32_t>(index[out + lane]);
+          sum += position == cell ? load<B>(diff_dst + out) : Float{};
+        }
+      }
+      store<B>(target, sum);
+    }
+  }
+}
+
 // Overlapping windows: one plane is small and handled by one thread, so adding value by value has a fixed order.
 template <int B, typename Index>
 void scatter_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index, float* diff_src,
@@ -200,8 +232,9 @@ KernelChoice choose_max_pool_backward(const graph::Op& op, const SelectContext& 
   const BlockedExtents out(Shape{g.n, g.c, g.oh, g.ow}, layout.block);
   const bool wide_index = g.kh * g.kw > 256;
   const bool disjoint = g.sh >= g.kh && g.sw >= g.kw;
+  const bool small = g.kh * g.kw <= 36;  // beyond it, adding value by value is less work
   const bool accumulate = op.accumulates[0];
-  return {.name = disjoint ? "cpu:disjoint" : "cpu",
+  return {.name = disjoint ? "cpu:disjoint" : small ? "cpu:gather" : "cpu",
           .inputs = {layout, layout},
           .outputs = {layout},
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
@@ -213,6 +246,8 @@ KernelChoice choose_max_pool_backward(const graph::Op& op, const SelectContext& 
                 const auto run = [&](const auto* index) {
                   if (disjoint) {
                     scatter_disjoint<kBlock>(g, diff_dst, index, diff_src, accumulate);
+                  } else if (small) {
+                    gather_overlapping<kBlock>(g, diff_dst, index, diff_src, accumulate);
                   } else {
                     scatter_overlapping<kBlock>(g, diff_dst, index, diff_src, accumulate);
                   }
