@@ -43,6 +43,8 @@ int main(int argc, char** argv) {
     return fail(
         "out of memory; a smaller mini-batch (or -batch) needs less, `lantern plan` shows how much",
         lantern::ErrorCode::kResource);
+  } catch (const std::system_error& error) {  // the system refuses threads, files or memory
+    return fail(error.what(), lantern::ErrorCode::kResource);
   } catch (const std::exception& error) {
     return fail(std::string("internal error: ") + error.what(), lantern::ErrorCode::kInternal);
   }

@@ -66,6 +66,12 @@ Bytes usable_memory() {
   };
   for (const std::string& folder : control_groups()) limit(folder + "/memory.max");
   limit("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  for (const int kind : {RLIMIT_AS, RLIMIT_DATA}) {  // `ulimit -v`, `ulimit -d`
+    rlimit most{};
+    if (getrlimit(kind, &most) == 0 && most.rlim_cur != RLIM_INFINITY) {
+      bytes = std::min(bytes, static_cast<Bytes>(most.rlim_cur));
+    }
+  }
   return bytes;
 }
 
