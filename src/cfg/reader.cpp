@@ -79,7 +79,9 @@ const Option* SectionReader::take(std::string_view key, bool required) {
     }
   }
   if (required && valued == nullptr) {
-    diagnostics_.error(where(key), "[{}] {} is missing; it must be given", section_.name, key);
+    const bool written = std::ranges::any_of(section_.options, [&](const Option& o) { return o.key == key; });
+    diagnostics_.error(where(key), "[{}] {} {}; it must be given", section_.name, key,
+                       written ? "has no value" : "is missing");
   }
   return valued;
 }

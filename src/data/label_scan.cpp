@@ -144,8 +144,7 @@ std::string LabelSet::summary() const {
   if (missing > 0) text += fmt::format("\n{} of {} images has no label file", missing, images);
   if (empty > 0) text += fmt::format("\n{} label files are empty (background)", empty);
   if (repeated_images > 0) {
-    text += fmt::format("\n{} entries of the list repeat an image (allowed: oversampling)",
-                        repeated_images);
+    text += fmt::format("\nrepeated images in the list: {} (allowed: oversampling)", repeated_images);
   }
   if (images_rule_used) text += "\nlabels are found by replacing the folder 'images' by 'labels'";
   if (sixth_column_ignored) text += "\nlabel lines have 6 columns; the 6th is ignored";
@@ -183,8 +182,8 @@ void check_bad_data_limit(const LabelSet& set, double limit) {
   }
   throw Error(ErrorCode::kInvalidData, "",
               "{} of {} images have label lines that cannot be used, more than "
-              "bad_data_limit={:g}; the first is {}",
-              set.bad_files, set.images, limit, first);
+              "bad_data_limit={:g} (percent, in [net]); the first is {}",
+              set.bad_files, set.images, 100 * limit, first);
 }
 
 }  // namespace lantern::data

@@ -81,8 +81,9 @@ class BadImages {
     } else {
       failure_ = Error(
           ErrorCode::kInvalidData, "",
-          "{} of {} images cannot be used, more than bad_data_limit={:g} allows ({} are left):{}",
-          count, images_, limit_, images_ - count, names);
+          "{} of {} images cannot be used, more than bad_data_limit={:g} (percent, in [net]) allows ({} "
+          "are left):{}",
+          count, images_, 100 * limit_, images_ - count, names);
     }
     throw Error(*failure_);
   }

@@ -192,7 +192,7 @@ TEST_F(ScanTest, DuplicatesAreReportedByKindAndKept) {
   EXPECT_EQ(set.used, 9);  // image 04 counts twice
   EXPECT_EQ(set.labels[4].size(), 1U);
   EXPECT_THAT(set.summary(), HasSubstr("img/01.txt:3: exact duplicate of line 1"));
-  EXPECT_THAT(set.summary(), HasSubstr("1 entries of the list repeat an image"));
+  EXPECT_THAT(set.summary(), HasSubstr("repeated images in the list: 1"));
 }
 
 TEST_F(ScanTest, ResultDoesNotDependOnThreads) {

@@ -214,7 +214,7 @@ TEST_F(LoaderTest, TooManyUnreadableImagesAreOneClearError) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidData);
     EXPECT_THAT(error.what(), HasSubstr("1 of 10 images"));
-    EXPECT_THAT(error.what(), HasSubstr("bad_data_limit=0.01"));
+    EXPECT_THAT(error.what(), HasSubstr("bad_data_limit=1 (percent"));
     EXPECT_THAT(error.what(), HasSubstr("img/03.png"));
   }
   for (int i = 0; i < 10; ++i) folder_.write(fmt::format("img/{:02}.png", i), "");
