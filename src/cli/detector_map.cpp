@@ -39,6 +39,7 @@ int run_detector_map(const Arguments& arguments, Terminal& terminal) {
       read_detector_files(arguments.positionals[0], arguments.positionals[1], terminal);
   options.list = validation_list(files.data_file, terminal);
   options.difficult = files.data_file.file("difficult");
+  options.drop_duplicates = arguments.has("drop_duplicates");
   options.letter_box = files.network.net.letter_box != 0;
   options.exif = files.network.net.exif == layers::Exif::kApply;
   const auto model = load_detector(files, arguments.positionals[2], arguments, terminal);
@@ -51,6 +52,14 @@ int run_detector_map(const Arguments& arguments, Terminal& terminal) {
   if (!result.label_summary.empty()) terminal.notice(result.label_summary);
   for (const train::BadImage& bad : result.bad_images) terminal.error(bad.reason);
   terminal.print(result.report);
+  if (result.duplicates > 0) {
+    terminal.notice(
+        options.drop_duplicates
+            ? fmt::format("{} exact duplicates of truth boxes were left out", result.duplicates)
+            : fmt::format("{} of the {} truth boxes are exact duplicates, which can never be found; "
+                          "-drop_duplicates leaves them out",
+                          result.duplicates, result.map.truths));
+  }
   terminal.notice(fmt::format("Total Detection Time: {:.0f} Seconds", result.seconds));
   if (arguments.has("json")) {
     terminal.print_json(

@@ -30,6 +30,19 @@ float iou_thresh(const Arguments& arguments) {
   return static_cast<float>(*value);
 }
 
+// Pictures on the sheet of -show_imgs; 0: no sheet.
+int show_images(const Arguments& arguments) {
+  constexpr int kUsual = 64, kMost = 1024;
+  if (!arguments.has("show_imgs")) return 0;
+  const std::string text = arguments.text("show_imgs");
+  if (text.empty()) return kUsual;
+  const auto count = parse_int(text);
+  if (!count || *count < 1 || *count > kMost) {
+    throw Error(ErrorCode::kUsage, "", "-show_imgs is '{}', want 1 to {} pictures", text, kMost);
+  }
+  return static_cast<int>(*count);
+}
+
 }  // namespace
 
 int run_detector_train(const Arguments& arguments, Terminal& terminal) {
@@ -46,7 +59,8 @@ int run_detector_train(const Arguments& arguments, Terminal& terminal) {
                                 .loader_threads = loader_threads(arguments),
                                 .on_nan = on_nan_word(arguments),
                                 .log_file = arguments.text("log"),
-                                .chart_file = arguments.text("chart")};
+                                .chart_file = arguments.text("chart"),
+                                .show_images = show_images(arguments)};
   if (arguments.positionals.size() > 2) settings.weights_file = arguments.positionals[2];
   if (const auto seed = arguments.given_integer("seed")) {
     settings.seed = static_cast<std::uint64_t>(*seed);

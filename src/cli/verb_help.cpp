@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -16,6 +18,19 @@ std::string sections_help() {
     out += fmt::format("  {:<20}{}\n", section.name, section.doc);
   }
   return out + "\n`lantern help common` lists the keys that every layer section has.\n";
+}
+
+// docs/cfg-reference.md, made from the key tables; a test holds the file to it.
+std::string cfg_reference() {
+  std::string out =
+      "# Sections and keys of a cfg\n\n"
+      "Written by `lantern help cfg -markdown`; do not edit. What of it cannot be run yet is in "
+      "[status.md](status.md).\n\n";
+  for (const cfg::SectionInfo& section : layers::section_reference()) {
+    out += cfg::markdown(section) + "\n";
+  }
+  out += cfg::markdown(layers::common_reference());
+  return out;
 }
 
 std::string_view without_brackets(std::string_view text) {
@@ -57,31 +72,44 @@ std::string program_help() {
   return out;
 }
 
+std::span<const Flag> help_flags() {
+  static constexpr std::array kFlags{Flag{
+      .name = "markdown", .doc = "help cfg: all sections and keys as a Markdown document"}};
+  return kFlags;
+}
+
 int run_help(const Arguments& arguments, Terminal& terminal) {
-  if (arguments.positionals.empty()) {
+  return print_help(arguments.positionals, arguments.has("markdown"), terminal);
+}
+
+int print_help(std::span<const std::string> words, bool markdown, Terminal& terminal) {
+  if (words.empty()) {
+    if (markdown) throw Error(ErrorCode::kUsage, "", "-markdown needs a topic: cfg or a section");
     terminal.print(program_help());
     return 0;
   }
-  const std::string topic(without_brackets(arguments.positionals.front()));
+  const std::string topic(without_brackets(words.front()));
   if (topic == "cfg") {
-    terminal.print(sections_help());
+    terminal.print(markdown ? cfg_reference() : sections_help());
     return 0;
   }
   if (topic == "common") {
-    terminal.print(cfg::help_text(layers::common_reference()));
+    const cfg::SectionInfo common = layers::common_reference();
+    terminal.print(markdown ? cfg::markdown(common) : cfg::help_text(common));
     return 0;
   }
   std::string wanted = topic;
-  if (arguments.positionals.size() > 1) wanted += " " + arguments.positionals[1];
+  if (words.size() > 1) wanted += " " + words[1];
   bool found = false;
   for (const Verb& verb : verbs()) {
+    if (markdown) break;  // sections only
     if (verb.name != wanted && verb.family() != wanted) continue;
     terminal.print((found ? "\n" : "") + verb_help(verb));
     found = true;
   }
   if (found) return 0;
   if (const auto section = layers::find_section(topic)) {
-    terminal.print(cfg::help_text(*section));
+    terminal.print(markdown ? cfg::markdown(*section) : cfg::help_text(*section));
     return 0;
   }
   std::vector<std::string_view> topics{"cfg", "common"};

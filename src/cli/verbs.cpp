@@ -77,7 +77,7 @@ const std::vector<Verb>& verb_table() {
        2,
        "Verbs, flags, cfg sections and their keys.",
        "lantern help maxpool",
-       {},
+       help_flags(),
        run_help},
       {"version",
        "",
@@ -233,8 +233,7 @@ int run_command(std::vector<std::string> args, Terminal& terminal) {
   }
   Arguments arguments = parse_arguments({flags, kCommonFlags}, family, args);
   if (arguments.has("help") && arguments.positionals.empty() && family != "help") {
-    arguments.positionals = {family};
-    return run_help(arguments, terminal);
+    return print_help(std::vector{family}, false, terminal);
   }
   const Verb& verb = find_subverb(family, arguments);
   if (!verb.subverb().empty()) arguments.positionals.erase(arguments.positionals.begin());

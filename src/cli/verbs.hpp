@@ -46,6 +46,9 @@ int run_command(std::vector<std::string> args, Terminal& terminal);
 
 // The verbs themselves, one file each; flags tables beside them.
 int run_help(const Arguments& arguments, Terminal& terminal);
+/// Help on nothing, `cfg`, `common`, a section or a verb of one or two words; `markdown` is for
+/// cfg and sections only.
+int print_help(std::span<const std::string> topics, bool markdown, Terminal& terminal);
 int run_version(const Arguments& arguments, Terminal& terminal);
 int run_dump(const Arguments& arguments, Terminal& terminal);
 int run_plan(const Arguments& arguments, Terminal& terminal);
@@ -55,5 +58,6 @@ int run_ops(const Arguments& arguments, Terminal& terminal);
 std::span<const Flag> bench_flags();
 std::span<const Flag> dump_flags();
 std::span<const Flag> plan_flags();
+std::span<const Flag> help_flags();
 
 }  // namespace lantern::cli

@@ -58,6 +58,7 @@ fs::path Checkpoints::save(const exec::Model& model, const std::string& suffix, 
     }
   }
   io::save_weights(model, path, {.seen = seen});
+  newest_ = path;
   return path;
 }
 

@@ -21,12 +21,15 @@ class Checkpoints {
   void after_iteration(const exec::Model& model, std::int64_t t, std::uint64_t seen);
   /// Writes <base>_<suffix>.weights now; returns its path.
   std::filesystem::path save(const exec::Model& model, const std::string& suffix, std::uint64_t seen);
+  /// The file that this run wrote last; empty before the first one.
+  const std::filesystem::path& newest() const { return newest_; }
 
  private:
   std::filesystem::path folder_;
   std::string base_;
   std::int64_t save_weights_, save_last_;
   std::int64_t last_numbered_, last_saved_;
+  std::filesystem::path newest_;
 };
 
 }  // namespace lantern::train

@@ -1,6 +1,8 @@
 #include "train/evaluate.hpp"
 
 #include <chrono>
+#include <set>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "data/labels.hpp"
@@ -19,10 +21,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<eval::Truth> truths_of(const std::vector<data::Label>& labels) {
+std::vector<eval::Truth> truths_of(const std::vector<data::Label>& labels,
+                                   bool drop_duplicates = false) {
   std::vector<eval::Truth> truths;
   truths.reserve(labels.size());
+  std::set<std::tuple<int, float, float, float, float>> seen;
   for (const data::Label& label : labels) {
+    if (drop_duplicates &&
+        !seen.emplace(label.class_id, label.x, label.y, label.w, label.h).second) {
+      continue;
+    }
     truths.push_back({.box = {label.x, label.y, label.w, label.h}, .class_id = label.class_id});
   }
   return truths;
@@ -60,6 +68,7 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
 
   EvaluateResult result;
   result.label_summary = labels.summary();
+  result.duplicates = labels.counts[static_cast<std::size_t>(data::LabelIssueKind::kDuplicate)];
   eval::AveragePrecision precision(inference.classes());
   data::EvalLoader loader({.images = list.images,
                            .eval = {.net_w = network.net.width,
@@ -85,7 +94,7 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
                                   .nms_threshold = options.nms_thresh};
       if (options.letter_box) decoding.letterboxed_image = {item.image_w, item.image_h};
       precision.add_image(
-          inference.detections(i, decoding), truths_of(labels.labels[index]),
+          inference.detections(i, decoding), truths_of(labels.labels[index], options.drop_duplicates),
           difficult.empty() ? std::vector<eval::Truth>{} : truths_of(difficult[index]));
       ++result.images;
     }

@@ -27,6 +27,7 @@ struct EvaluateOptions {
   float nms_thresh = 0.45F;
   /// Also the mean mAP over IoU thresholds 0.50, 0.55, .. 0.95 at 101 recalls, as COCO defines it.
   bool coco = false;
+  bool drop_duplicates = false;  ///< exact duplicates of a truth box do not count
 };
 
 struct BadImage {
@@ -40,6 +41,7 @@ struct EvaluateResult {
   std::string report;              ///< the text of `detector map`
   std::string label_summary;       ///< what is wrong with the labels; empty: nothing
   std::int64_t images = 0;         ///< evaluated
+  std::int64_t duplicates = 0;     ///< exact duplicates among the truth boxes, counted or dropped
   std::vector<BadImage> bad_images;
   double seconds = 0;
 };

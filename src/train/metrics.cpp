@@ -33,6 +33,7 @@ void Metrics::add(const IterationRecord& record) {
                       {"seconds", record.seconds},
                       {"seconds_waiting", record.seconds_waiting},
                       {"images", record.images},
+                      {"seed", record.seed},
                       {"width", record.width},
                       {"height", record.height}};
   for (const exec::LossReport& loss : record.losses) {

@@ -19,6 +19,7 @@ struct IterationRecord {
   double seconds = 0;          ///< computing
   double seconds_waiting = 0;  ///< for the loader
   std::int64_t images = 0;     ///< since iteration 0
+  std::uint64_t seed = 0;      ///< of the run; with it and the files the run can be repeated
   int width = 0, height = 0;
   std::vector<exec::LossReport> losses;  ///< of the last mini-batch
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/text.hpp"
 #include "data/labels.hpp"
 
@@ -83,16 +84,24 @@ std::shared_ptr<const data::Dataset> read_dataset(const fs::path& list_path, int
 
 }  // namespace
 
-const layers::YoloSpec& last_head(const layers::Network& network) {
-  const layers::YoloSpec* head = nullptr;
+namespace {
+
+const layers::Layer& last_head_layer(const layers::Network& network) {
+  const layers::Layer* head = nullptr;
   for (const layers::Layer& layer : network.layers) {
-    if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) head = yolo;
+    if (std::holds_alternative<layers::YoloSpec>(layer.spec)) head = &layer;
   }
   if (head == nullptr) {
     throw Error(ErrorCode::kInvalidConfig, network.path,
                 "error: a detector needs a [yolo] layer; this cfg has none that this version trains");
   }
   return *head;
+}
+
+}  // namespace
+
+const layers::YoloSpec& last_head(const layers::Network& network) {
+  return std::get<layers::YoloSpec>(last_head_layer(network).spec);
 }
 
 RunSetup set_up_run(const TrainSettings& settings, Console& console) {
@@ -103,16 +112,17 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   run.classes = last_head(run.network).classes;
   run.random = last_head(run.network).random;
 
+  const std::string& head_where = last_head_layer(run.network).where;
   const fs::path names_path = run.data_file.file("names", "data/names.list");
   if (run.data_file.has("names") || fs::exists(names_path)) {
     run.names = data::read_names(names_path);
-    data::check_class_counts(run.classes, settings.cfg_file, &run.data_file, &run.names, names_path, diagnostics);
+    data::check_class_counts(run.classes, head_where, &run.data_file, &run.names, names_path, diagnostics);
   } else {
-    data::check_class_counts(run.classes, settings.cfg_file, &run.data_file, nullptr, {}, diagnostics);
+    data::check_class_counts(run.classes, head_where, &run.data_file, nullptr, {}, diagnostics);
     for (int i = 0; i < run.classes; ++i) run.names.push_back(fmt::format("class {}", i));
   }
-  for (const Diagnostics::Entry& entry : diagnostics.entries()) console.notice(entry.to_string());
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
+  for (const Diagnostics::Entry& entry : diagnostics.entries()) log::warning("{}: {}", entry.where, entry.message);
 
   const std::string file_name = fs::path(settings.cfg_file).filename().string();
   run.base = file_name.substr(0, file_name.find('.'));
@@ -124,7 +134,7 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   const fs::path train_list = run.data_file.file("train", "data/train.txt");
   if (settings.map) {
     if (!run.data_file.has("valid")) {
-      console.notice(fmt::format("{} has no valid= line: the train list is used for mAP", settings.data_file));
+      log::warning("{} has no valid= line: the train list is used for mAP", settings.data_file);
       run.valid_list = train_list;
     } else {
       run.valid_list = run.data_file.file("valid");

@@ -6,9 +6,11 @@
 #include <deque>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "core/log.hpp"
 #include "data/loader.hpp"
+#include "device/machine.hpp"
 #include "io/model_weights.hpp"
+#include "train/augmented_sheet.hpp"
 #include "train/checkpoints.hpp"
 #include "train/evaluate.hpp"
 #include "train/metrics.hpp"
@@ -88,6 +90,7 @@ class Run {
                     settings_.chart_file.empty() ? setup_.backup / fmt::format("chart_{}.png", setup_.base)
                                                  : std::filesystem::path(settings_.chart_file),
                     setup_.base, net_.max_batches, net_.max_chart_loss);
+    if (settings_.show_images > 0) show_images();
     data::DetectorLoader loader(loader_spec());
     announce(loader);
     last_map_ = t_;
@@ -106,7 +109,9 @@ class Run {
     result_.chart = metrics.chart().string();
     const data::LoaderStats stats = loader.stats();
     if (stats.bad_images > 0) {
-      console_.notice(fmt::format("{} image files could not be used", stats.bad_images));
+      const auto images = static_cast<std::int64_t>(setup_.dataset->images.size());
+      log::warning("{} of {} images could not be used, {} are left", stats.bad_images, images,
+                   images - stats.bad_images);
     }
     return result_;
   }
@@ -154,6 +159,7 @@ class Run {
                                                                                   .mini_batch = mini_batch,
                                                                                   .forward_batch = 0,
                                                                                   .threads = settings_.threads});
+    largest_arena_ = std::max(largest_arena_, model_->executor().arena_bytes());
     if (old) {
       model_->take_state(*old);
     } else {
@@ -167,7 +173,7 @@ class Run {
     Diagnostics warnings;
     const io::LoadedWeights loaded =
         io::load_weights(*model_, settings_.weights_file, io::Purpose::kTraining, warnings);
-    for (const Diagnostics::Entry& entry : warnings.entries()) console_.notice(entry.to_string());
+    for (const Diagnostics::Entry& entry : warnings.entries()) log::warning("{}: {}", entry.where, entry.message);
     console_.notice(fmt::format("Loading weights from {}... seen {}, trained: {} K-images; {} of {} layers with weights loaded",
                                 settings_.weights_file, loaded.header.has_wide_seen() ? 64 : 32,
                                 loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
@@ -204,15 +210,25 @@ class Run {
     return spec;
   }
 
+  void show_images() const {
+    const std::filesystem::path path = setup_.backup / fmt::format("augmented_{}.png", setup_.base);
+    const std::int64_t count = save_augmented_sheet(loader_spec(), settings_.show_images, setup_.names, path);
+    console_.notice(fmt::format("the first {} training pictures, as augmented: {}", count, path.string()));
+  }
+
   void announce(const data::DetectorLoader& loader) {
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
                                 setup_.dataset->images.size(), shapes_.mini_batch(t_), net_.subdivisions,
                                 setup_.seed));
-    console_.notice(fmt::format("memory: arena {}, loader queue {}", format_bytes(model_->executor().arena_bytes()),
-                                format_bytes(loader.bytes())));
+    // With random= the run began with the largest size (start_iteration() comes after it), so no later one needs more.
+    console_.notice(fmt::format("memory: arena {}, loader queue {}; this process may use {}",
+                                format_bytes(largest_arena_), format_bytes(loader.bytes()),
+                                format_bytes(device::usable_memory())));
     if (scale_.is_on()) {
       const auto sizes = possible_sizes(scale_);
-      console_.notice(fmt::format("random={}: sizes {} x {} to {} x {}, a new one every {} iterations", setup_.random,
+      console_.notice(fmt::format("random={}: sizes {} x {} to {} x {}, a new one every {} iterations; the arena is that "
+                                  "of the largest",
+                                  setup_.random,
                                   sizes.front().width, sizes.front().height, sizes.back().width, sizes.back().height,
                                   kIterationsPerSize));
     }
@@ -260,7 +276,7 @@ class Run {
       if (!std::isfinite(cost)) break;
     }
     const double loss = cost / static_cast<double>(batch.count);
-    const bool usable = update_or_stop(loss, context, batch);
+    const bool usable = update_or_stop(loss, context, batch, checkpoints);
     loader.release();
     if (usable) {
       average_loss_ = average_loss_ < 0 ? loss : 0.9 * average_loss_ + 0.1 * loss;
@@ -274,6 +290,7 @@ class Run {
     record.seconds = seconds_since(start);
     record.seconds_waiting = waited;
     record.images = static_cast<std::int64_t>(seen());
+    record.seed = setup_.seed;
     record.width = batch.net_w;
     record.height = batch.net_h;
     result_.seconds_computing += record.seconds;
@@ -294,7 +311,8 @@ class Run {
   }
 
   // Folds the gradients in, or drops or ends the iteration when something is not finite. False: dropped.
-  bool update_or_stop(double loss, const ops::RunContext& context, const data::Batch& batch) {
+  bool update_or_stop(double loss, const ops::RunContext& context, const data::Batch& batch,
+                      const Checkpoints& checkpoints) {
     std::optional<std::string> gradient;
     if (std::isfinite(loss)) {
       gradient = model_->find_non_finite_gradient(context);
@@ -316,13 +334,15 @@ class Run {
         batch.paths.size() > 4 ? ", ..." : "");
     constexpr int kMostSkipped = 3;
     if (on_nan_skip_ && ++skipped_in_a_row_ <= kMostSkipped) {
-      console_.notice("warning: " + what + "; the iteration is dropped");
+      log::warning("{}; the iteration is dropped", what);
       return false;
     }
     throw Error(ErrorCode::kFailed, settings_.cfg_file,
                 "{}; nothing of it was used and no file was written over: lower learning_rate or lengthen burn_in, "
-                "and go on from the last good weights in {}",
-                what, setup_.backup.string());
+                "and {}",
+                what,
+                checkpoints.newest().empty() ? "start again (this run had saved no weights yet)"
+                                             : "go on from " + checkpoints.newest().string());
   }
 
   void evaluate_if_due(Checkpoints& checkpoints, Metrics& metrics) {
@@ -340,6 +360,10 @@ class Run {
     options.exif = net_.exif == layers::Exif::kApply;
     const EvaluateResult result = evaluate_training(options);
     const double map = result.map.map;
+    if (result.map.truths == 0 && !result_.best_map) {
+      log::warning("{}: there are 0 truth boxes in the validation set: its mAP says nothing",
+                   setup_.valid_list.string());
+    }
     metrics.add_map(t_, map, settings_.iou_thresh);
     const bool best = !result_.best_map || map >= *result_.best_map;
     if (best) {
@@ -382,6 +406,7 @@ class Run {
   std::unique_ptr<exec::Model> model_;
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations
+  Bytes largest_arena_ = 0;
   std::int64_t images_done_ = 0, last_map_ = 0;
   double average_loss_ = -1;
   bool on_nan_skip_ = false;

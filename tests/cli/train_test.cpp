@@ -27,6 +27,24 @@ TEST(DetectorTrain, PrintsTheLineThatScriptsRead) {
   EXPECT_EQ(silent.out.substr(0, 30), outcome.out.substr(0, 30)) << "same seed, same first loss";
 }
 
+TEST(DetectorTrain, ShowsAugmentedPicturesAsAFile) {
+  const WorkFolder folder("39-no-display");
+  const Outcome plain = folder.run("detector train obj.data net.cfg -dont_show --threads 1");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_FALSE(folder.has("backup/augmented_net.png"));
+  const std::string weights = slurp(folder / "backup/net_final.weights");
+  const Outcome all = folder.run("detector train obj.data net.cfg -show_imgs --threads 1");
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_TRUE(all.says("the first 40 training pictures")) << all.err << "10 iterations of 4";
+  EXPECT_EQ(slurp(folder / "backup/net_final.weights"), weights) << "looking changes nothing";
+  const std::string sheet = slurp(folder / "backup/augmented_net.png");
+  EXPECT_EQ(sheet.substr(1, 3), "PNG");
+  const Outcome few = folder.run("detector train obj.data net.cfg --show_imgs=2 -dont_show");
+  EXPECT_TRUE(few.says("the first 2 training pictures")) << few.err;
+  EXPECT_LT(slurp(folder / "backup/augmented_net.png").size(), sheet.size());
+  EXPECT_EQ(folder.run("detector train obj.data net.cfg --show_imgs=0").code, 2);
+}
+
 TEST(DetectorTrain, SeedChangesTheRun) {
   const WorkFolder folder("39-no-display");
   const auto first_line = [&](const char* seed) {
