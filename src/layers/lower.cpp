@@ -74,11 +74,24 @@ void lower_layer(LowerContext& context, const Layer& layer) {
 
 // The whole program is refused before anything is built when [net] asks for what this version does not do.
 void check_net(const Network& network, bool training) {
-  if (!training) return;
   const NetSpec& net = network.net;
   const auto no = [&](bool asked, const char* key, const char* why) {
     if (asked) throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}", key, why);
   };
+  no(net.resize_mode == ResizeMode::kSame, "resize_mode=same",
+     "training and testing resize as Darknet does, each in its own way; remove the key");
+  if (!training) return;
+  constexpr const char* kNoBudget =
+      "this version plans with every tensor in memory; remove the key (a larger subdivisions= needs less memory)";
+  const auto is_set = [](const std::string& size) { return !size.empty() && size != "auto"; };
+  no(is_set(net.memory), "memory", kNoBudget);
+  no(is_set(net.host_memory), "host_memory", kNoBudget);
+  no(!net.disk_memory.empty(), "disk_memory", kNoBudget);
+  no(net.max_slowdown >= 0, "max_slowdown", kNoBudget);
+  no(net.mini_batch != 0 && net.mini_batch != net.batch / net.subdivisions, "mini_batch",
+     "the mini-batch is batch / subdivisions; set those");
+  no(net.freeze_bn != 0, "freeze_bn", "batch normalisation always learns in this version; remove the key");
+  no(net.unsupervised != 0, "unsupervised", "this version has no classifier training");
   no(net.adversarial_lr > 0, "adversarial_lr", "there is no adversarial pass in this version; remove the key");
   no(net.weights_reject_freq > 0, "weights_reject_freq", "filters are not re-drawn in this version; remove the key");
   no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 || net.num_sigmas_reject_badlabels > 0,

@@ -104,9 +104,24 @@ const layers::YoloSpec& last_head(const layers::Network& network) {
   return std::get<layers::YoloSpec>(last_head_layer(network).spec);
 }
 
+namespace {
+
+// Keys that choose how to compute, not what: they change no result, so old cfgs keep working.
+void name_idle_keys(const layers::NetSpec& net, Console& console) {
+  if (net.optimized_memory > 1) {
+    console.notice(fmt::format("optimized_memory={}: nothing is moved out of memory in this version; results are the same",
+                               net.optimized_memory));
+  }
+  if (net.try_fix_nan != 0) console.notice("try_fix_nan: values are not replaced; on_nan= says what a NaN does");
+  if (net.cache != layers::Cache::kNone) console.notice("cache: images are decoded anew each time in this version");
+}
+
+}  // namespace
+
 RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   RunSetup run;
   run.network = layers::load_network_file(settings.cfg_file);
+  name_idle_keys(run.network.net, console);
   Diagnostics diagnostics;
   run.data_file = data::read_data_file(settings.data_file, diagnostics);
   run.classes = last_head(run.network).classes;

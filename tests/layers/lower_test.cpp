@@ -52,6 +52,23 @@ TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
   EXPECT_EQ(count("dropout_backward"), 2);
 }
 
+TEST(LowerNet, KeysThatWouldChangeResultsAreRefusedByName) {
+  const std::string body = kConv + "[cost]\n";
+  for (const char* line :
+       {"memory=6G", "host_memory=1G", "disk_memory=/scratch:10G", "max_slowdown=10", "mini_batch=1",
+        "freeze_bn=1", "unsupervised=1", "resize_mode=same", "adversarial_lr=1", "track=1",
+        "weights_reject_freq=10", "precision=bf16"}) {
+    const std::string text = line;
+    const std::string key = text.substr(0, text.find('='));
+    EXPECT_NE(refusal(text + "\n" + body).find("[net] " + key), std::string::npos) << line;
+  }
+  for (const char* line : {"memory=auto", "mini_batch=2", "optimized_memory=3", "try_fix_nan=1"}) {
+    EXPECT_EQ(refusal(line + ("\n" + body)), "") << line;
+  }
+  EXPECT_NE(refusal("resize_mode=same\n" + body, false), "");
+  EXPECT_EQ(refusal("memory=6G\n" + body, false), "") << "a budget is for training";
+}
+
 TEST(LowerCost, IsRefusedWhereSomebodyReadsIt) {
   EXPECT_NE(refusal(kConv + "[cost]\n" + kConv).find("[cost]"), std::string::npos);
   EXPECT_NE(refusal(kConv + "[cost]\n[route]\nlayers=-1\n").find("[cost]"), std::string::npos);
