@@ -5,6 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <type_traits>
+#include <variant>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -16,6 +19,33 @@ namespace lantern::train {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What the data of a run takes from a detection layer.
+struct Head {
+  int classes = 0, max_boxes = 0;
+  float jitter = 0, resize = 1, random = 0;
+  std::string where;
+};
+
+// The settings of the last one hold for the whole network, as in Darknet.
+Head last_head(const layers::Network& network) {
+  std::optional<Head> head;
+  for (const layers::Layer& layer : network.layers) {
+    std::visit(
+        [&](const auto& spec) {
+          using S = std::decay_t<decltype(spec)>;
+          if constexpr (std::is_base_of_v<layers::HeadSpec, S> || std::is_same_v<S, layers::RegionSpec>) {
+            head = Head{spec.classes, spec.max, spec.jitter, spec.resize, spec.random, layer.where};
+          }
+        },
+        layer.spec);
+  }
+  if (!head) {
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: a detector needs a [yolo], [Gaussian_yolo] or [region] layer; this cfg has none");
+  }
+  return *head;
+}
 
 // Makes the folder when it is missing and proves with a file of its own that it can be written.
 fs::path prepare_backup(const fs::path& folder, Console& console) {
@@ -38,16 +68,15 @@ fs::path prepare_backup(const fs::path& folder, Console& console) {
   return folder;
 }
 
-data::AugmentSpec augment_of(const layers::Network& network, const TrainSettings& settings, Console& console) {
-  const layers::NetSpec& net = network.net;
-  const layers::YoloSpec& head = last_head(network);
+data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head, const TrainSettings& settings,
+                             Console& console) {
   std::vector<std::string> messages;
   data::AugmentSpec augment;
   augment.net_w = net.width;
   augment.net_h = net.height;
   augment.channels = net.channels;
   augment.classes = head.classes;
-  augment.max_boxes = head.max;
+  augment.max_boxes = head.max_boxes;
   augment.jitter = head.jitter;
   augment.resize = head.resize;
   augment.flip = net.flip != 0;
@@ -86,26 +115,6 @@ std::shared_ptr<const data::Dataset> read_dataset(const fs::path& list_path, int
 
 namespace {
 
-const layers::Layer& last_head_layer(const layers::Network& network) {
-  const layers::Layer* head = nullptr;
-  for (const layers::Layer& layer : network.layers) {
-    if (std::holds_alternative<layers::YoloSpec>(layer.spec)) head = &layer;
-  }
-  if (head == nullptr) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: a detector needs a [yolo] layer; this cfg has none that this version trains");
-  }
-  return *head;
-}
-
-}  // namespace
-
-const layers::YoloSpec& last_head(const layers::Network& network) {
-  return std::get<layers::YoloSpec>(last_head_layer(network).spec);
-}
-
-namespace {
-
 // Keys that choose how to compute, not what: they change no result, so old cfgs keep working.
 void name_idle_keys(const layers::NetSpec& net, Console& console) {
   if (net.optimized_memory > 1) {
@@ -124,16 +133,16 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   name_idle_keys(run.network.net, console);
   Diagnostics diagnostics;
   run.data_file = data::read_data_file(settings.data_file, diagnostics);
-  run.classes = last_head(run.network).classes;
-  run.random = last_head(run.network).random;
+  const Head head = last_head(run.network);
+  run.classes = head.classes;
+  run.random = head.random;
 
-  const std::string& head_where = last_head_layer(run.network).where;
   const fs::path names_path = run.data_file.file("names", "data/names.list");
   if (run.data_file.has("names") || fs::exists(names_path)) {
     run.names = data::read_names(names_path);
-    data::check_class_counts(run.classes, head_where, &run.data_file, &run.names, names_path, diagnostics);
+    data::check_class_counts(run.classes, head.where, &run.data_file, &run.names, names_path, diagnostics);
   } else {
-    data::check_class_counts(run.classes, head_where, &run.data_file, nullptr, {}, diagnostics);
+    data::check_class_counts(run.classes, head.where, &run.data_file, nullptr, {}, diagnostics);
     for (int i = 0; i < run.classes; ++i) run.names.push_back(fmt::format("class {}", i));
   }
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
@@ -143,7 +152,7 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   run.base = file_name.substr(0, file_name.find('.'));
   run.backup = prepare_backup(run.data_file.file("backup", "/backup/"), console);
   run.seed = settings.seed.value_or(static_cast<std::uint64_t>(run.network.net.seed));
-  run.augment = augment_of(run.network, settings, console);
+  run.augment = augment_of(run.network.net, head, settings, console);
 
   // Both lists are read before anything is made: an empty validation list must not surface hours later.
   const fs::path train_list = run.data_file.file("train", "data/train.txt");

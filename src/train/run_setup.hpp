@@ -33,7 +33,4 @@ struct RunSetup {
 /// Throws an Error that says what is wrong and where; notices go to the console.
 RunSetup set_up_run(const TrainSettings& settings, Console& console);
 
-/// The last detection head of a network; Error naming the cfg when there is none that this version trains.
-const layers::YoloSpec& last_head(const layers::Network& network);
-
 }  // namespace lantern::train

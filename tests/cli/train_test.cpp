@@ -45,6 +45,32 @@ TEST(DetectorTrain, ShowsAugmentedPicturesAsAFile) {
   EXPECT_EQ(folder.run("detector train obj.data net.cfg --show_imgs=0").code, 2);
 }
 
+TEST(DetectorTrain, TrainsEveryDetectionLayer) {
+  const WorkFolder folder("39-no-display");
+  const std::string cfg = slurp(folder / "net.cfg");
+  std::string gaussian = cfg;  // 9 numbers and 2 classes for each of 3 anchors
+  gaussian.replace(gaussian.find("[yolo]"), 6, "[Gaussian_yolo]");
+  gaussian.replace(gaussian.find("filters=21"), 10, "filters=33");
+  put(folder / "gaussian.cfg", gaussian);
+  put(folder / "region.cfg",
+      cfg.substr(0, cfg.find("[yolo]")) +
+          "[region]\nanchors=1,1, 2,2, 4,4\nclasses=2\nnum=3\nsoftmax=1\njitter=.2\nmax=7\n");
+  for (const char* name : {"gaussian", "region"}) {
+    const std::string net = name;
+    const Outcome trained = folder.run("detector train obj.data " + net + ".cfg -map -dont_show");
+    ASSERT_EQ(trained.code, 0) << net << trained.err;
+    const auto loss = [&](const char* iteration) {
+      return std::stod(trained.out.substr(trained.out.find(iteration) + std::string(iteration).size()));
+    };
+    EXPECT_LT(loss("\n 10: "), 0.8 * loss("\n 1: ")) << net << trained.out;
+    EXPECT_EQ(folder.run("detector map obj.data " + net + ".cfg backup/" + net + "_final.weights").code, 0);
+  }
+  put(folder / "none.cfg", cfg.substr(0, cfg.find("[yolo]")) + "[cost]\n");
+  const Outcome none = folder.run("detector train obj.data none.cfg -dont_show");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_TRUE(none.says("needs a [yolo], [Gaussian_yolo] or [region] layer")) << none.err;
+}
+
 TEST(DetectorTrain, SeedChangesTheRun) {
   const WorkFolder folder("39-no-display");
   const auto first_line = [&](const char* seed) {
