@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/text.hpp"
+
 namespace lantern {
 
 int exit_code(ErrorCode code) {
@@ -24,7 +26,7 @@ int exit_code(ErrorCode code) {
 }
 
 Error::Error(ErrorCode code, std::string where, std::string message, Preformatted)
-    : std::runtime_error(where.empty() ? message : where + ": " + message),
+    : std::runtime_error(readable(where.empty() ? message : where + ": " + message)),
       code_(code),
       where_(std::move(where)),
       message_(std::move(message)) {}

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "core/text.hpp"
+
 namespace lantern::log {
 
 namespace {
@@ -35,9 +37,9 @@ void set_level(Level level) { logger().set_level(to_spdlog(level)); }
 
 void write(Level level, std::string_view line) {
   if (level == Level::kWarning) {
-    logger().log(to_spdlog(level), "warning: {}", line);
+    logger().log(to_spdlog(level), "warning: {}", readable(line));
   } else {
-    logger().log(to_spdlog(level), "{}", line);
+    logger().log(to_spdlog(level), "{}", readable(line));
   }
 }
 

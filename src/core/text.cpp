@@ -75,6 +75,26 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   return static_cast<Bytes>(*number * unit);
 }
 
+std::string readable(std::string_view text) {
+  std::string out;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    const std::string_view line = text.substr(start, end - start);
+    if (start != 0) out += '\n';
+    if (line.size() <= kLongestLine) {
+      out += line;
+    } else {  // what is wrong stands at the end
+      out += line.substr(0, kLongestLine / 2);
+      out += " ... ";
+      out += line.substr(line.size() - kLongestLine / 2);
+    }
+    start = end + 1;
+  }
+  std::ranges::replace_if(
+      out, [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }, '?');
+  return out;
+}
+
 std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::optional<std::string_view> best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;

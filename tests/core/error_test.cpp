@@ -77,5 +77,10 @@ TEST(Diagnostics, EveryErrorIsInTheOneThatIsThrown) {
   }
 }
 
+TEST(Error, BinaryNamesStayWhole) {
+  const Error error(ErrorCode::kInvalidData, std::string("a\0b", 3), "is missing");
+  EXPECT_STREQ(error.what(), "a?b: is missing") << "what() ends at a zero";
+}
+
 }  // namespace
 }  // namespace lantern

@@ -2,6 +2,7 @@
 
 #include "core/file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -176,6 +177,46 @@ TEST_F(FileTest, AFolderWithoutWritePermissionIsNamed) {
   const Error error = error_of([&] { AtomicFile file(path("a")); });
   EXPECT_EQ(error.code(), ErrorCode::kResource);
   EXPECT_NE(error.message().find("Permission denied"), std::string::npos);
+}
+
+TEST_F(FileTest, ALinkStaysALink) {
+  fs::create_directories(path("folder"));
+  write_file_atomically(path("folder/real"), "old");
+  fs::permissions(path("folder/real"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("folder/real", path("link"));
+  write_file_atomically(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("folder/real")), "new");
+  EXPECT_EQ(fs::status(path("folder/real")).permissions(), fs::perms::owner_read | fs::perms::owner_write)
+      << "who may read it stays";
+  fs::create_symlink("nowhere", path("dangling"));
+  write_file_atomically(path("dangling"), "x");
+  EXPECT_EQ(read_file(path("dangling")), "x");
+}
+
+// A rename over /dev/null would end it for the whole machine.
+TEST_F(FileTest, PipesAndDevicesAreWrittenInPlace) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  write_file_atomically(path("pipe"), "through");
+  { AtomicFile abandoned(path("pipe")); }
+  char text[16] = {};
+  EXPECT_EQ(read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "through");
+  close(reader);
+  EXPECT_EQ(names(), std::vector<std::string>{"pipe"});
+  EXPECT_EQ(fs::status(path("pipe")).type(), fs::file_type::fifo);
+  EXPECT_EQ(kind_unless_file(path("pipe")), "a pipe");
+  EXPECT_EQ(kind_unless_file("/dev/null"), "a device");
+  EXPECT_EQ(kind_unless_file(path("none")), "");
+  EXPECT_EQ(error_of([&] { read_file("/dev/null"); }).message(), "is a device, a file is needed");
+}
+
+TEST_F(FileTest, TheLongestNamesCanBeWritten) {
+  const std::string longest(255, 'n');
+  write_file_atomically(path(longest), "x");
+  EXPECT_EQ(names(), std::vector<std::string>{longest});
 }
 
 // Libraries that write by name replace the temporary behind the open stream.

@@ -96,6 +96,17 @@ TEST(Text, NearestIsALikelyMisspellingOrNothing) {
   EXPECT_EQ(nearest("size", {}), std::nullopt);
 }
 
+TEST(Text, ReadableKeepsMessagesOnTheirLines) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(readable("röd\ta\nb"), "röd\ta\nb");
+  EXPECT_EQ(readable("a\0b\x1b[31m\r\x7f"sv), "a?b?[31m??");
+  EXPECT_EQ(readable(""), "");
+  EXPECT_EQ(readable("\n\n"), "\n\n");
+  const std::string cut = readable(std::string(1000000, 'x') + ": is missing\nnext");
+  EXPECT_LT(cut.size(), kLongestLine + 20);
+  EXPECT_TRUE(cut.ends_with("xx: is missing\nnext"));
+}
+
 TEST(Shape, CountsInSixtyFourBits) {
   const Shape shape{64, 1024, 608, 608};
   EXPECT_EQ(shape.elements(), 64LL * 1024 * 608 * 608);
