@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "data/codec.hpp"
 
 namespace lantern::data {
@@ -161,10 +162,13 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name,
 
 void load_image(const std::filesystem::path& path, const DecodeOptions& options,
                 std::vector<std::byte>& file_buffer, Image& out) {
-  constexpr std::int64_t kMaxFile = std::int64_t{1} << 31;
+  constexpr std::uintmax_t kMaxFile = std::uintmax_t{1} << 31;
+  // A pipe would be waited for, and an image may be read more than once.
+  if (const std::string_view kind = kind_unless_file(path); !kind.empty())
+    codec::fail(path.string(), fmt::format("is {}, an image file is needed", kind));
   std::error_code code;
-  if (std::filesystem::is_directory(path, code))
-    codec::fail(path.string(), "is a folder, an image is needed");
+  if (const std::uintmax_t size = std::filesystem::file_size(path, code); !code && size > kMaxFile)
+    codec::fail(path.string(), "is larger than 2 GiB");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
   if (file == nullptr)
@@ -176,8 +180,7 @@ void load_image(const std::filesystem::path& path, const DecodeOptions& options,
         std::fread(file_buffer.data() + used, 1, file_buffer.size() - used, file.get());
     used += count;
     if (used < file_buffer.size()) break;
-    if (static_cast<std::int64_t>(used) > kMaxFile)
-      codec::fail(path.string(), "is larger than 2 GiB");
+    if (used > kMaxFile) codec::fail(path.string(), "is larger than 2 GiB");
     file_buffer.resize(2 * file_buffer.size());
   }
   if (std::ferror(file.get()) != 0) codec::fail(path.string(), "cannot be read to its end");

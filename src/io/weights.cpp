@@ -36,8 +36,8 @@ struct OpenedFile {
 
 OpenedFile open_weights(const std::filesystem::path& path) {
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) {
-    throw Error(ErrorCode::kInvalidData, path.string(), "is a folder, a .weights file is needed");
+  if (const std::string_view kind = kind_unless_file(path); !kind.empty()) {
+    throw Error(ErrorCode::kInvalidData, path.string(), "is {}, a .weights file is needed", kind);
   }
   OpenedFile opened{File(std::fopen(path.c_str(), "rb"))};
   if (!opened.file) {
