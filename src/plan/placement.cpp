@@ -84,8 +84,12 @@ Packing pack(const std::vector<Interval>& intervals) {
   consider(sorted_by(intervals, [](const Interval& i) { return static_cast<double>(i.last); }));
 
   const Bytes bound = live_peak(intervals);
-  constexpr int kRounds = 200;
-  for (int round = 0; round < kRounds && best.bytes > bound; ++round) {
+  constexpr int kMostRounds = 200;
+  constexpr double kMostComparisons = 4e9;  // a few seconds, with ten thousands of blocks as well
+  const auto count = static_cast<double>(intervals.size());
+  const auto rounds =
+      std::min(kMostRounds, static_cast<int>(std::min(1e6, kMostComparisons / std::max(1.0, count * count))));
+  for (int round = 0; round < rounds && best.bytes > bound; ++round) {
     // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast and repeatable.
     Order order = best_order;
     const std::size_t shift = static_cast<std::size_t>(round) % order.size();
