@@ -1,10 +1,12 @@
 #include "train/metrics.hpp"
 
 #include <cmath>
+#include <utility>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
 
 namespace lantern::train {
 
@@ -17,6 +19,19 @@ Metrics::Metrics(std::filesystem::path log, std::filesystem::path chart, std::st
                  std::int64_t max_iterations, double max_chart_loss)
     : log_path_(std::move(log)), chart_path_(std::move(chart)), log_(log_path_, std::ios::app) {
   if (!log_) throw Error(ErrorCode::kResource, log_path_.string(), "the metrics log cannot be written");
+  std::error_code code;
+  if (std::filesystem::is_regular_file(log_path_, code)) {
+    log_bytes_ = std::filesystem::file_size(log_path_, code);
+    std::ifstream before(log_path_, std::ios::binary);
+    if (log_bytes_ > 0 && before.seekg(-1, std::ios::end) && before.get() != '\n') {
+      write_line("");  // ends the line in which an earlier run was killed
+    }
+  }
+  const std::filesystem::path folder = chart_path_.has_parent_path() ? chart_path_.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder, code) || std::filesystem::is_directory(chart_path_, code)) {
+    throw Error(ErrorCode::kResource, chart_path_.string(), "the chart cannot be written: {}",
+                std::filesystem::is_directory(folder, code) ? "it is a folder" : "there is no such folder");
+  }
   chart_.title = std::move(title);
   chart_.max_iterations = max_iterations;
   chart_.max_loss = max_chart_loss;
@@ -52,24 +67,40 @@ void Metrics::add(const IterationRecord& record) {
     }
     line["heads"].push_back(std::move(head));
   }
-  log_ << line.dump() << '\n' << std::flush;
+  write_line(line.dump());
+}
+
+void Metrics::write_line(const std::string& line) {
+  if (!log_.is_open()) return;
+  log_ << line << '\n' << std::flush;
+  if (log_) {
+    log_bytes_ += line.size() + 1;
+    return;
+  }
+  log_.close();
+  std::error_code code;
+  if (std::filesystem::is_regular_file(log_path_, code)) std::filesystem::resize_file(log_path_, log_bytes_, code);
+  log::warning("{}: the metrics log cannot be written any more (disk full?); training goes on without it",
+               log_path_.string());
 }
 
 void Metrics::add_map(std::int64_t iteration, double map, double iou_thresh) {
   const std::string name = fmt::format("mAP@{:.2f}", iou_thresh);
   if (chart_.percents.empty()) chart_.percents.push_back({name, {}});
   chart_.percents[0].points.push_back({iteration, map});
-  log_ << nlohmann::json{{"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}.dump()
-       << '\n'
-       << std::flush;
+  write_line(nlohmann::json{{"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}.dump());
 }
 
 void Metrics::draw_chart(std::optional<double> hours_left) {
   chart_.hours_left = hours_left;
-  write_file_atomically(chart_path_, draw::render_chart(chart_, draw::ChartFormat::kPng));
-  std::filesystem::path svg = chart_path_;
-  svg.replace_extension(".svg");
-  if (svg != chart_path_) write_file_atomically(svg, draw::render_chart(chart_, draw::ChartFormat::kSvg));
+  try {
+    write_file_atomically(chart_path_, draw::render_chart(chart_, draw::ChartFormat::kPng));
+    std::filesystem::path svg = chart_path_;
+    svg.replace_extension(".svg");
+    if (svg != chart_path_) write_file_atomically(svg, draw::render_chart(chart_, draw::ChartFormat::kSvg));
+  } catch (const Error& error) {
+    if (!std::exchange(chart_refused_, true)) log::warning("{}; training goes on without this chart", error.what());
+  }
 }
 
 }  // namespace lantern::train

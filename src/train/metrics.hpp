@@ -30,15 +30,20 @@ class Metrics {
   Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title, std::int64_t max_iterations,
           double max_chart_loss);
 
+  /// A log that cannot be written any more (full disk) ends with its last whole line and a warning.
   void add(const IterationRecord& record);
   void add_map(std::int64_t iteration, double map, double iou_thresh);
-  /// Draws the chart as PNG, and beside it as SVG; atomic.
+  /// Draws the chart as PNG, and beside it as SVG; atomic. A chart that cannot be written is a warning, once: it costs
+  /// no training.
   void draw_chart(std::optional<double> hours_left);
   const std::filesystem::path& chart() const { return chart_path_; }
 
  private:
+  void write_line(const std::string& line);
   std::filesystem::path log_path_, chart_path_;
   std::ofstream log_;
+  std::uintmax_t log_bytes_ = 0;  ///< of whole lines
+  bool chart_refused_ = false;
   draw::ChartData chart_;
 };
 

@@ -117,8 +117,22 @@ class Run {
   }
 
  private:
+  // Known now and not after hours: that mAP will have images.
+  void check_validation_images() const {
+    if (!settings_.map) return;
+    const data::ImageList list = data::read_image_list(setup_.valid_list);
+    std::error_code code;
+    const auto there = [&](const std::string& image) { return std::filesystem::exists(image, code); };
+    if (std::ranges::none_of(list.images, there)) {
+      throw Error(ErrorCode::kInvalidData, setup_.valid_list.string(),
+                  "none of its {} images is there, the first is {}; -map needs them", list.images.size(),
+                  list.images.front());
+    }
+  }
+
   void check_settings() {
     check(schedule_, setup_.network.path);
+    check_validation_images();
     if (net_.max_batches <= 0) {
       throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
                   "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
@@ -305,8 +319,9 @@ class Run {
     console_.line(fmt::format("\n {}: {:f}, {:f} avg loss, {:f} rate, {:f} seconds, {} images, {:f} hours left", t_, loss,
                               average_loss_, context.learning_rate, record.seconds, seen(), hours_left()));
     console_.progress("training", t_, net_.max_batches, static_cast<double>(batch.count) / recent_.back(), "images/s");
-    evaluate_if_due(checkpoints, metrics);
+    // Weights first: what fails behind them costs no training.
     checkpoints.after_iteration(*model_, t_, seen());
+    evaluate_if_due(checkpoints, metrics);
     if (t_ % 100 == 0 || t_ == net_.max_batches - 1) metrics.draw_chart(hours_left());
   }
 
@@ -358,8 +373,20 @@ class Run {
                             .conf_thresh = settings_.thresh,
                             .iou_thresh = settings_.iou_thresh};
     options.exif = net_.exif == layers::Exif::kApply;
-    const EvaluateResult result = evaluate_training(options);
+    EvaluateResult result;
+    try {
+      result = evaluate_training(options);
+    } catch (const Error& error) {
+      log::warning("no mAP at iteration {}, training goes on: {}", t_, error.what());
+      return;
+    }
     const double map = result.map.map;
+    if (!result.bad_images.empty() && !bad_validation_told_) {
+      bad_validation_told_ = true;
+      log::warning("{}: {} of {} images cannot be used for mAP; the first: {}", setup_.valid_list.string(),
+                   result.bad_images.size(), result.images + static_cast<std::int64_t>(result.bad_images.size()),
+                   result.bad_images.front().reason);
+    }
     if (result.map.truths == 0 && !result_.best_map) {
       log::warning("{}: there are 0 truth boxes in the validation set: its mAP says nothing",
                    setup_.valid_list.string());
@@ -410,6 +437,7 @@ class Run {
   std::int64_t images_done_ = 0, last_map_ = 0;
   double average_loss_ = -1;
   bool on_nan_skip_ = false;
+  bool bad_validation_told_ = false;
   int skipped_in_a_row_ = 0;
   std::deque<double> recent_;
 };
