@@ -66,6 +66,9 @@ std::string suggestion(Tables tables, std::string_view name, std::string_view ne
 }
 
 void check_value(const Flag& flag, const std::string& written, const std::string& value) {
+  if (value.empty()) {
+    throw Error(ErrorCode::kUsage, "", "{} needs a value ({}), it is empty", written, flag.value);
+  }
   const bool is_int = flag.kind == ValueKind::kInt;
   if (!is_int && flag.kind != ValueKind::kFloat) return;
   std::optional<double> number = parse_float(value);
@@ -133,6 +136,10 @@ Arguments parse_arguments(std::vector<std::span<const Flag>> tables, std::string
                                 args.end());
       break;
     }
+    if (word.empty()) {  // as a path it would mean "none given"
+      throw Error(ErrorCode::kUsage, "", "{}: argument {} is empty (a variable that is not set?)",
+                  verb, i + 1);
+    }
     if (!looks_like_flag(word)) {
       result.positionals.push_back(word);
       continue;
@@ -158,7 +165,9 @@ Arguments parse_arguments(std::vector<std::span<const Flag>> tables, std::string
       }
       value = args[++i];
     }
-    check_value(*flag, written, value);
+    const bool has_value = equals != std::string::npos || (flag->kind != ValueKind::kNone &&
+                                                           flag->kind != ValueKind::kOptionalText);
+    if (has_value) check_value(*flag, written, value);
     if (!result.given_.try_emplace(flag->name, Arguments::Given{flag, written, value}).second) {
       throw Error(ErrorCode::kUsage, "", "{} is given twice", written);
     }

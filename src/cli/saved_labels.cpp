@@ -62,6 +62,15 @@ void SavedLabels::write(const std::string& image, const eval::DetectionList& det
                         float threshold) {
   fs::path path = data::label_path(image);
   if (!folder_.empty()) path = folder_ / path.filename();
+  const auto [writer, is_first] = written_.try_emplace(path, image);
+  if (!is_first && writer->second != image) {
+    finish();
+    throw Error(ErrorCode::kInvalidData, image,
+                "its label file {} was written for {} in this run: images whose labels share a "
+                "folder need names "
+                "of their own",
+                path.string(), writer->second);
+  }
   Hashes& hashes = hashes_of(path.parent_path());
   const std::string name = path.filename().string();
   std::error_code code;

@@ -17,7 +17,7 @@ class SavedLabels {
   SavedLabels(std::filesystem::path folder, bool force);
 
   /// One line for each detection with a class above the threshold: its best class and box. Throws
-  /// kResource when the file may not or cannot be written.
+  /// kResource when the file may not or cannot be written, kInvalidData when it is another image's.
   void write(const std::string& image, const eval::DetectionList& detections, float threshold);
   /// Writes the side files.
   void finish();
@@ -28,6 +28,7 @@ class SavedLabels {
   std::filesystem::path folder_;
   bool force_;
   std::map<std::filesystem::path, Hashes> folders_;
+  std::map<std::filesystem::path, std::string> written_;  ///< label file to its image
 };
 
 }  // namespace lantern::cli

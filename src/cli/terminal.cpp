@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 
 namespace lantern::cli {
 
@@ -33,6 +34,13 @@ void watch_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;  // no SA_RESTART: waiting for a line of input ends too
   sigaction(SIGINT, &action, nullptr);
+  // A job scheduler ends a run by SIGTERM, a closed terminal by SIGHUP; `nohup` stays as it is.
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+      sigaction(signal, &action, nullptr);
+    }
+  }
 }
 
 Terminal::Terminal()
@@ -94,13 +102,13 @@ void Terminal::notice(std::string_view text) {
 }
 
 void Terminal::error(std::string_view text) {
-  write_error(
-      fmt::format("{}lantern:{} {}", color_ ? "\x1b[1;31m" : "", color_ ? "\x1b[0m" : "", text));
+  write_error(fmt::format("{}lantern:{} {}", color_ ? "\x1b[1;31m" : "", color_ ? "\x1b[0m" : "",
+                          readable(text)));
 }
 
 void Terminal::warning(std::string_view text) {
-  write_error(
-      fmt::format("{}warning:{} {}", color_ ? "\x1b[1;33m" : "", color_ ? "\x1b[0m" : "", text));
+  write_error(fmt::format("{}warning:{} {}", color_ ? "\x1b[1;33m" : "", color_ ? "\x1b[0m" : "",
+                          readable(text)));
 }
 
 void Terminal::prompt(std::string_view text) {

@@ -52,6 +52,14 @@ TEST(Flags, StandAnywhereWithOneOrTwoDashes) {
   EXPECT_EQ(a.text("i"), "-1");
 }
 
+TEST(Flags, EmptyWordsAreRefused) {
+  EXPECT_EQ(refusal({"a", ""}), "verb: argument 2 is empty (a variable that is not set?)");
+  EXPECT_EQ(refusal({"-out", ""}), "-out needs a value (FILE), it is empty");
+  EXPECT_EQ(refusal({"--out="}), "--out needs a value (FILE), it is empty");
+  EXPECT_EQ(refusal({"--json="}), "--json needs a value (FILE), it is empty");
+  EXPECT_TRUE(parse({"--json"}).has("json"));
+}
+
 TEST(Flags, DashesUnderscoresAndCapitalsDoNotMatter) {
   EXPECT_TRUE(parse({"--dont-show"}).has("dont_show"));
   EXPECT_TRUE(parse({"-dontshow"}).has("dont_show"));
