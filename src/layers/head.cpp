@@ -11,6 +11,13 @@ void finish_anchors(std::vector<float>& anchors, int num, cfg::SectionReader& re
                                  reader.section().name, anchors.size(), num, needed, fate);
   }
   anchors.resize(needed, 0.5F);
+  // A box is an anchor times e^x: without a size there is none, and the loss divides by it.
+  if (const auto bad = std::ranges::find_if(anchors, [](float size) { return !(size > 0); });
+      bad != anchors.end()) {
+    reader.diagnostics().error(reader.where("anchors"),
+                               "[{}] anchors: item {} is {}, want sizes > 0", reader.section().name,
+                               bad - anchors.begin() + 1, *bad);
+  }
 }
 
 void finish_head(HeadSpec& spec, cfg::SectionReader& reader) {

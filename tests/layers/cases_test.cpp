@@ -102,7 +102,7 @@ TEST(CfgCases, LayerNumbersOutsideTheNetworkAreRefused) {
             "earlier layer; want "
             "0..0 or -1..-1\n");
   EXPECT_EQ(route("1").find("net.cfg:15:1: error"), 0U);  // itself
-  EXPECT_EQ(route(""), "net.cfg:15:1: error: [route] layers is missing; it must be given\n");
+  EXPECT_EQ(route(""), "net.cfg:15:1: error: [route] layers has no value; it must be given\n");
   EXPECT_EQ(load(testing::net(8, 8, "[route]\nlayers=-1\n")).messages(),
             "net.cfg:6:1: error: [route] layers=-1 in layer 0 means layer -1, which is not an "
             "earlier layer; there is no "

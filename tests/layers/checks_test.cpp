@@ -133,6 +133,9 @@ TEST(LayerChecks, YoloHeads) {
     return messages(fmt::format("{}{}", head, keys));
   };
   EXPECT_EQ(yolo("anchors=1,2,3,4\n"), "");  // without mask: all anchors
+  EXPECT_NE(yolo("anchors=1,0,3,4\n").find("[yolo] anchors: item 2 is 0, want sizes > 0"),
+            std::string::npos);
+  EXPECT_NE(yolo("anchors=1,2,-3,4\n").find("[yolo] anchors: item 3 is -3"), std::string::npos);
   EXPECT_NE(yolo("mask=0,2\nanchors=1,2,3,4\n").find("[yolo] mask has 2, want 0..1 with num=2"),
             std::string::npos);
   EXPECT_NE(yolo("mask=0,1\nanchors=1,2,3\n")
