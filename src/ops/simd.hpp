@@ -67,37 +67,6 @@ inline typename Vec<B>::Float exp(typename Vec<B>::Float x) {
   return x == x ? result : x;
 }
 
-/// ln(1 + x) for finite x >= 0, relative error below 2e-7: log of y by exponent split and a degree-11 polynomial on
-/// [sqrt(1/2), sqrt(2)], with the low part of 1 + x folded back in.
-template <int B>
-inline typename Vec<B>::Float log1p(typename Vec<B>::Float x) {
-  using Float = typename Vec<B>::Float;
-  using Int = typename Vec<B>::Int;
-  const Float y = x + 1.0F;
-  const Float lost = x - (y - 1.0F);  // what rounding of 1 + x dropped
-  Int bits;
-  std::memcpy(&bits, &y, sizeof bits);
-  Int exponent = ((bits - 0x3f3504f3) >> 23);
-  bits = bits - (exponent << 23);
-  Float m;
-  std::memcpy(&m, &bits, sizeof m);
-  const Float f = m - 1.0F;
-  Float p = splat<B>(7.0376836292e-2F);
-  p = p * f - 1.1514610310e-1F;
-  p = p * f + 1.1676998740e-1F;
-  p = p * f - 1.2420140846e-1F;
-  p = p * f + 1.4249322787e-1F;
-  p = p * f - 1.6668057665e-1F;
-  p = p * f + 2.0000714765e-1F;
-  p = p * f - 2.4999993993e-1F;
-  p = p * f + 3.3333331174e-1F;
-  const Float e = __builtin_convertvector(exponent, Float);
-  const Float square = f * f;
-  Float result = p * f * square - 0.5F * square + f;
-  result = result + e * 0.693147181F;
-  return result + lost / y;
-}
-
 /// 1 / (1 + e^-x), relative error below 2e-7 for x >= -87.3; stays at 4.5e-39 for smaller x.
 template <int B>
 inline typename Vec<B>::Float logistic(typename Vec<B>::Float x) {

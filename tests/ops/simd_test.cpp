@@ -63,9 +63,6 @@ float every_width(F f, float x) {
 float exp_of(float x) {
   return every_width([](auto b, float v) { return ops::exp<b()>(splat<b()>(v))[b() - 1]; }, x);
 }
-float log1p_of(float x) {
-  return every_width([](auto b, float v) { return ops::log1p<b()>(splat<b()>(v))[b() - 1]; }, x);
-}
 float logistic_of(float x) {
   return every_width([](auto b, float v) { return ops::logistic<b()>(splat<b()>(v))[b() - 1]; }, x);
 }
@@ -90,14 +87,6 @@ TEST(Simd, ExpHasTheStatedError) {
   for (const float x : {88.4F, 100.0F, 3e38F, kInfinity}) EXPECT_EQ(exp_of(x), exp_of(88.3F)) << x;
   EXPECT_NEAR(exp_of(kInfinity), 2.2e38F, 0.05e38F);
   EXPECT_TRUE(std::isnan(exp_of(std::numeric_limits<float>::quiet_NaN())));
-}
-
-TEST(Simd, Log1pHasTheStatedError) {
-  expect_relative(
-      sweep(1e-42F, std::numeric_limits<float>::max()), log1p_of,
-      [](long double x) { return std::log1p(x); }, 2e-7L);
-  EXPECT_EQ(log1p_of(0.0F), 0.0F);
-  EXPECT_TRUE(std::isnan(log1p_of(std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST(Simd, LogisticHasTheStatedError) {
