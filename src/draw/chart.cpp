@@ -8,15 +8,13 @@
 #include <cmath>
 #include <span>
 
+#include "draw/chart_canvas.hpp"
 #include "draw/chart_scale.hpp"
 #include "draw/surface.hpp"
 
 namespace lantern::draw {
 namespace {
 
-struct Ink {
-  double r, g, b, alpha = 1;
-};
 constexpr Ink kWhite{1, 1, 1};
 constexpr Ink kText{0.13, 0.15, 0.18};
 constexpr Ink kMuted{0.42, 0.45, 0.50};
@@ -29,15 +27,6 @@ constexpr Ink kFault{0.80, 0.35, 0.0};
 // Red for the first (mAP), green for the second (contrastive accuracy), violet beyond.
 constexpr std::array<Ink, 3> kPercents{
     {{0.80, 0.16, 0.18}, {0.10, 0.55, 0.28}, {0.50, 0.25, 0.65}}};
-
-enum class Align { kLeft, kCentre, kRight };
-
-struct Box {
-  double left = 0, top = 0, right = 0, bottom = 0;
-  bool meets(const Box& other) const {
-    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
-  }
-};
 
 template <typename Point>
 std::vector<Point> sorted(std::vector<Point> points) {
@@ -56,14 +45,13 @@ cairo_status_t append(void* closure, const unsigned char* data, unsigned int siz
 }
 
 // One chart being drawn: the context, the plot's rectangle in pixels and the scales of its axes.
-class Painter {
+class Painter : private ChartCanvas {
  public:
   Painter(const ChartData& data, cairo_t* context, ChartSize size)
-      : data_(data),
-        context_(context),
+      : ChartCanvas(context, std::clamp(std::min(size.width, size.height) / 55.0, 9.0, 40.0)),
+        data_(data),
         width_(size.width),
         height_(size.height),
-        em_(std::clamp(std::min(width_, height_) / 55.0, 9.0, 40.0)),
         losses_(sorted(data.losses)),
         rates_(sorted(data.rates)) {
     for (const PercentSeries& series : data.percents)
@@ -105,37 +93,12 @@ class Painter {
   static Ink percent_ink(std::size_t index) {
     return kPercents[std::min(index, kPercents.size() - 1)];
   }
-  void ink(const Ink& ink) { cairo_set_source_rgba(context_, ink.r, ink.g, ink.b, ink.alpha); }
   double x_of(std::int64_t iteration) const {
     const double part = static_cast<double>(iteration) / static_cast<double>(iterations_);
     return plot_.left + std::clamp(part, 0.0, 1.0) * (plot_.right - plot_.left);
   }
   double y_of(const Scale& scale, double value) const {
     return plot_.bottom - scale.position(value) * (plot_.bottom - plot_.top);
-  }
-
-  void line(double x0, double y0, double x1, double y1, double thickness = 1) {
-    // Half pixels: a line of odd width falls on whole pixels and stays sharp.
-    cairo_set_line_width(context_, thickness);
-    cairo_move_to(context_, std::floor(x0) + 0.5, std::floor(y0) + 0.5);
-    cairo_line_to(context_, std::floor(x1) + 0.5, std::floor(y1) + 0.5);
-    cairo_stroke(context_);
-  }
-
-  double advance(const std::string& text) {
-    cairo_text_extents_t extents;
-    cairo_text_extents(context_, text.c_str(), &extents);
-    return extents.x_advance;
-  }
-
-  // Draws with the baseline at y; returns the area covered.
-  Box text(double x, double y, std::string_view raw, Align align = Align::kLeft) {
-    const std::string clean = clean_text(raw, 120);
-    const double w = advance(clean);
-    const double left = align == Align::kLeft ? x : align == Align::kCentre ? x - w / 2 : x - w;
-    cairo_move_to(context_, left, y);
-    cairo_show_text(context_, clean.c_str());
-    return {left, y - em_, left + w, y + 0.3 * em_};
   }
 
   void draw_grid() {
@@ -377,9 +340,7 @@ class Painter {
   static constexpr Scale kPercentScale{0, 100};
 
   const ChartData& data_;
-  cairo_t* context_;
   double width_, height_;  // px
-  double em_;              // px, size of the normal text; every distance is given in it
   std::vector<LossPoint> losses_;
   std::vector<SeriesPoint> rates_;
   std::vector<PercentSeries> percents_;
