@@ -122,10 +122,6 @@ std::optional<std::int64_t> Arguments::given_integer(std::string_view name) cons
   return has(name) ? std::optional(integer(name)) : std::nullopt;
 }
 
-std::optional<double> Arguments::given_number(std::string_view name) const {
-  return has(name) ? std::optional(number(name)) : std::nullopt;
-}
-
 Arguments parse_arguments(std::vector<std::span<const Flag>> tables, std::string_view verb,
                           std::span<const std::string> args) {
   Arguments result(std::move(tables));

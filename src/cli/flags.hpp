@@ -49,7 +49,6 @@ class Arguments {
   std::string text(std::string_view name) const;
   /// The value given, or nothing.
   std::optional<std::int64_t> given_integer(std::string_view name) const;
-  std::optional<double> given_number(std::string_view name) const;
 
   std::vector<std::string> positionals;
 

@@ -38,7 +38,6 @@ class Terminal final : public train::Console {
   void warning(std::string_view text);
   /// A question for somebody at a terminal; nothing otherwise.
   void prompt(std::string_view text);
-  bool input_is_terminal() const { return input_is_terminal_; }
 
  private:
   void clear_progress();

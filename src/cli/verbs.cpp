@@ -94,6 +94,12 @@ const std::vector<Verb>& verb_table() {
 constexpr std::string_view kNotYet = "is not part of this version";
 constexpr std::string_view kNever = "of Darknet is not part of this program";
 
+// A verb of Darknet or of a later version that this program does not have.
+struct AbsentVerb {
+  std::string_view name;
+  std::string_view reason;
+};
+
 constexpr std::array kAbsentVerbs{
     AbsentVerb{"detector demo", kNotYet},
     AbsentVerb{"detector calc_anchors", kNotYet},
@@ -208,7 +214,6 @@ const Verb& find_subverb(std::string_view family, const Arguments& arguments) {
 }  // namespace
 
 std::span<const Verb> verbs() { return verb_table(); }
-std::span<const AbsentVerb> absent_verbs() { return kAbsentVerbs; }
 std::span<const Flag> common_flags() { return kCommonFlags; }
 
 int run_command(std::vector<std::string> args, Terminal& terminal) {

@@ -26,14 +26,7 @@ struct Verb {
   std::string_view subverb() const;
 };
 
-/// A verb of Darknet or of a later version that this program does not have.
-struct AbsentVerb {
-  std::string_view name;
-  std::string_view reason;
-};
-
 std::span<const Verb> verbs();
-std::span<const AbsentVerb> absent_verbs();
 /// Flags that every verb has.
 std::span<const Flag> common_flags();
 

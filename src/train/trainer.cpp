@@ -15,6 +15,7 @@
 #include "train/evaluate.hpp"
 #include "train/metrics.hpp"
 #include "train/run_setup.hpp"
+#include "train/run_shapes.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::train {
@@ -23,53 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Size and mini-batch of every block of ten iterations, fixed before the first one.
-class Shapes {
- public:
-  Shapes(const layers::Network& network, const MultiScale& scale)
-      : scale_(scale), subdivisions_(network.net.subdivisions), base_(network.net.batch / network.net.subdivisions),
-        dynamic_(network.net.dynamic_minibatch != 0 && scale.is_on()) {
-    if (!dynamic_) return;
-    std::int64_t images = 0;
-    for (std::int64_t k = 0; k * kIterationsPerSize < scale.max_batches; ++k) {
-      first_image_.push_back(images);
-      images += kIterationsPerSize * mini_batch(k * kIterationsPerSize) * subdivisions_;
-    }
-  }
-
-  NetSize size(std::int64_t iteration) const { return scale_.is_on() ? size_at(scale_, iteration) : scale_.net; }
-  std::int64_t mini_batch(std::int64_t iteration) const {
-    if (!dynamic_) return base_;
-    return dynamic_minibatch(base_, largest_size(scale_), size(iteration), std::int64_t{1} << 20);
-  }
-  std::int64_t images(std::int64_t iteration) const { return mini_batch(iteration) * subdivisions_; }
-  std::int64_t largest_images() const {
-    std::int64_t largest = base_ * subdivisions_;
-    if (dynamic_) {
-      for (const NetSize& size : possible_sizes(scale_)) {
-        largest = std::max(largest, subdivisions_ * dynamic_minibatch(base_, largest_size(scale_), size,
-                                                                      std::int64_t{1} << 20));
-      }
-    }
-    return largest;
-  }
-  data::IterationShape loader_shape(std::int64_t iteration) const {
-    const NetSize s = size(iteration);
-    std::int64_t first = iteration * base_ * subdivisions_;
-    if (dynamic_) {
-      const std::int64_t k = iteration / kIterationsPerSize;
-      first = first_image_[static_cast<std::size_t>(k)] + iteration % kIterationsPerSize * images(iteration);
-    }
-    return {static_cast<int>(s.width), static_cast<int>(s.height), images(iteration), first};
-  }
-
- private:
-  MultiScale scale_;
-  std::int64_t subdivisions_, base_;
-  bool dynamic_;
-  std::vector<std::int64_t> first_image_;
-};
 
 class Run {
  public:
@@ -429,7 +383,7 @@ class Run {
   const layers::NetSpec& net_;
   Schedule schedule_;
   MultiScale scale_;
-  Shapes shapes_;
+  RunShapes shapes_;
   std::unique_ptr<exec::Model> model_;
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace lantern::ops {
@@ -71,13 +70,6 @@ constexpr std::string_view to_string(Activation activation) {
     if (entry.value == activation) return entry.name;
   }
   return "?";
-}
-
-constexpr std::optional<Activation> activation_from(std::string_view name) {
-  for (const ActivationName& entry : kActivationNames) {
-    if (entry.name == name) return entry.value;
-  }
-  return std::nullopt;
 }
 
 /// True when the derivative is a function of the output y alone; otherwise backward needs the pre-activation x.
