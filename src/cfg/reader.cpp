@@ -79,7 +79,8 @@ const Option* SectionReader::take(std::string_view key, bool required) {
     }
   }
   if (required && valued == nullptr) {
-    const bool written = std::ranges::any_of(section_.options, [&](const Option& o) { return o.key == key; });
+    const bool written =
+        std::ranges::any_of(section_.options, [&](const Option& o) { return o.key == key; });
     diagnostics_.error(where(key), "[{}] {} {}; it must be given", section_.name, key,
                        written ? "has no value" : "is missing");
   }

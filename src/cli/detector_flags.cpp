@@ -45,8 +45,9 @@ constexpr std::array kDetectorFlags{
     Flag{.name = "show_imgs",
          .kind = ValueKind::kOptionalText,
          .value = "N",
-         .doc = "first draw the first 64 (or N) training pictures, as augmented and with boxes, into "
-                "augmented_<cfg>.png in the backup folder",
+         .doc =
+             "first draw the first 64 (or N) training pictures, as augmented and with boxes, into "
+             "augmented_<cfg>.png in the backup folder",
          .used_by = "train"},
     Flag{.name = "seed",
          .kind = ValueKind::kInt,

@@ -56,9 +56,10 @@ int run_detector_map(const Arguments& arguments, Terminal& terminal) {
     terminal.notice(
         options.drop_duplicates
             ? fmt::format("{} exact duplicates of truth boxes were left out", result.duplicates)
-            : fmt::format("{} of the {} truth boxes are exact duplicates, which can never be found; "
-                          "-drop_duplicates leaves them out",
-                          result.duplicates, result.map.truths));
+            : fmt::format(
+                  "{} of the {} truth boxes are exact duplicates, which can never be found; "
+                  "-drop_duplicates leaves them out",
+                  result.duplicates, result.map.truths));
   }
   terminal.notice(fmt::format("Total Detection Time: {:.0f} Seconds", result.seconds));
   if (arguments.has("json")) {

@@ -73,8 +73,8 @@ std::string program_help() {
 }
 
 std::span<const Flag> help_flags() {
-  static constexpr std::array kFlags{Flag{
-      .name = "markdown", .doc = "help cfg: all sections and keys as a Markdown document"}};
+  static constexpr std::array kFlags{
+      Flag{.name = "markdown", .doc = "help cfg: all sections and keys as a Markdown document"}};
   return kFlags;
 }
 

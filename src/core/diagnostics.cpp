@@ -6,11 +6,13 @@ namespace lantern {
 
 std::string Diagnostics::Entry::to_string() const {
   const std::string_view kind = severity == Severity::kError ? "error" : "warning";
-  return where.empty() ? fmt::format("{}: {}", kind, message) : fmt::format("{}: {}: {}", where, kind, message);
+  return where.empty() ? fmt::format("{}: {}", kind, message)
+                       : fmt::format("{}: {}: {}", where, kind, message);
 }
 
 bool Diagnostics::has_errors() const {
-  return std::ranges::any_of(entries_, [](const Entry& e) { return e.severity == Severity::kError; });
+  return std::ranges::any_of(entries_,
+                             [](const Entry& e) { return e.severity == Severity::kError; });
 }
 
 void Diagnostics::throw_if_errors(ErrorCode code) const {

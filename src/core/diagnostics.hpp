@@ -21,16 +21,19 @@ class Diagnostics {
 
   template <typename... Args>
   void warning(std::string where, fmt::format_string<Args...> format, Args&&... args) {
-    entries_.push_back({Severity::kWarning, std::move(where), fmt::format(format, std::forward<Args>(args)...)});
+    entries_.push_back(
+        {Severity::kWarning, std::move(where), fmt::format(format, std::forward<Args>(args)...)});
   }
   template <typename... Args>
   void error(std::string where, fmt::format_string<Args...> format, Args&&... args) {
-    entries_.push_back({Severity::kError, std::move(where), fmt::format(format, std::forward<Args>(args)...)});
+    entries_.push_back(
+        {Severity::kError, std::move(where), fmt::format(format, std::forward<Args>(args)...)});
   }
 
   const std::vector<Entry>& entries() const { return entries_; }
   bool has_errors() const;
-  /// Throws one Error that holds every error line (first line the first error); does nothing without errors.
+  /// Throws one Error that holds every error line (first line the first error); does nothing
+  /// without errors.
   void throw_if_errors(ErrorCode code) const;
 
  private:

@@ -24,8 +24,8 @@ enum class ErrorCode {
 /// Process exit code of a category.
 int exit_code(ErrorCode code);
 
-/// The one exception type that crosses module borders. `where` is `file:line`, a path or a tensor name
-/// (may be empty); the message says in plain words what is wrong and how to mend it.
+/// The one exception type that crosses module borders. `where` is `file:line`, a path or a tensor
+/// name (may be empty); the message says in plain words what is wrong and how to mend it.
 class Error : public std::runtime_error {
  public:
   template <typename... Args>

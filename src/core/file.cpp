@@ -37,12 +37,17 @@ std::filesystem::path temporary_beside(const std::filesystem::path& target) {
 
 std::string_view kind_unless_file(const std::filesystem::path& path) {
   switch (type_of(path)) {
-    case std::filesystem::file_type::directory: return "a folder";
+    case std::filesystem::file_type::directory:
+      return "a folder";
     case std::filesystem::file_type::character:
-    case std::filesystem::file_type::block: return "a device";
-    case std::filesystem::file_type::fifo: return "a pipe";
-    case std::filesystem::file_type::socket: return "a socket";
-    default: return {};
+    case std::filesystem::file_type::block:
+      return "a device";
+    case std::filesystem::file_type::fifo:
+      return "a pipe";
+    case std::filesystem::file_type::socket:
+      return "a socket";
+    default:
+      return {};
   }
 }
 
@@ -53,7 +58,8 @@ std::string read_file(const std::filesystem::path& path, Bytes limit) {
   }
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) {
-    throw Error(ErrorCode::kInvalidData, "", "Couldn't open file: {} ({})", path.string(), std::strerror(errno));
+    throw Error(ErrorCode::kInvalidData, "", "Couldn't open file: {} ({})", path.string(),
+                std::strerror(errno));
   }
   std::string text;
   char buffer[1 << 16];
@@ -70,15 +76,15 @@ std::string read_file(const std::filesystem::path& path, Bytes limit) {
   return text;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path target)
-    : target_(std::move(target)) {
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   using std::filesystem::file_type;
   const file_type type = type_of(target_);
   if (type == file_type::directory) {
     throw Error(ErrorCode::kResource, target_.string(), "cannot be written: it is a folder");
   }
-  in_place_ = names_a_stream(target_.string()) || (type != file_type::regular && type != file_type::not_found &&
-                                                   type != file_type::none);
+  in_place_ =
+      names_a_stream(target_.string()) ||
+      (type != file_type::regular && type != file_type::not_found && type != file_type::none);
   if (in_place_) {
     temporary_ = target_;
     file_ = std::fopen(temporary_.c_str(), "ab");
@@ -91,7 +97,8 @@ AtomicFile::AtomicFile(std::filesystem::path target)
     file_ = std::fopen(temporary_.c_str(), "wb");
   }
   if (file_ == nullptr) {
-    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}", std::strerror(errno));
+    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}",
+                std::strerror(errno));
   }
 }
 
@@ -104,8 +111,8 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}; the file there before is untouched",
-                std::strerror(errno));
+    throw Error(ErrorCode::kResource, target_.string(),
+                "cannot be written: {}; the file there before is untouched", std::strerror(errno));
   }
 }
 
@@ -115,7 +122,8 @@ void AtomicFile::commit() {
   const bool flushed = std::fflush(file_) == 0 && (in_place_ || fsync(fileno(file_)) == 0);
   const int flush_error = errno;
   if (!flushed) {
-    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}; the file there before is untouched",
+    throw Error(ErrorCode::kResource, target_.string(),
+                "cannot be written: {}; the file there before is untouched",
                 std::strerror(flush_error));
   }
   std::fclose(file_);
@@ -128,9 +136,11 @@ void AtomicFile::commit() {
   if (std::rename(temporary_.c_str(), final_.c_str()) != 0) {
     const int rename_error = errno;
     std::remove(temporary_.c_str());
-    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}", std::strerror(rename_error));
+    throw Error(ErrorCode::kResource, target_.string(), "cannot be written: {}",
+                std::strerror(rename_error));
   }
-  // The rename itself must survive a power cut: sync the folder. A file system that cannot is no error.
+  // The rename itself must survive a power cut: sync the folder. A file system that cannot is no
+  // error.
   const std::filesystem::path folder = final_.has_parent_path() ? final_.parent_path() : ".";
   if (const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY); descriptor >= 0) {
     fsync(descriptor);

@@ -11,7 +11,8 @@ namespace {
 spdlog::logger& logger() {
   // spdlog owns the sink; function-local so that no order of initialisation matters.
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>("lantern", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>("lantern",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");
     return made;
   }();

@@ -6,18 +6,20 @@
 
 namespace lantern {
 
-/// Philox4x32-10, the counter-based generator of Salmon et al. 2011 ("Parallel random numbers: as easy as 1, 2, 3").
-/// Pure: four 32-bit words for a 128-bit counter and a 64-bit key.
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
+/// Philox4x32-10, the counter-based generator of Salmon et al. 2011 ("Parallel random numbers: as
+/// easy as 1, 2, 3"). Pure: four 32-bit words for a 128-bit counter and a 64-bit key.
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key);
 
 /// Stable 32-bit hash of a stream name (FNV-1a), so that draws are addressed by name.
 std::uint32_t stream_id(std::string_view name);
 
-/// Addressed random draws: a stream is a pure function of (seed, name, iteration, index), never of what was drawn
-/// elsewhere, so any thread count and any recomputation sees the same numbers.
+/// Addressed random draws: a stream is a pure function of (seed, name, iteration, index), never of
+/// what was drawn elsewhere, so any thread count and any recomputation sees the same numbers.
 class Rng {
  public:
-  Rng(std::uint64_t seed, std::string_view name, std::uint64_t iteration = 0, std::uint32_t index = 0);
+  Rng(std::uint64_t seed, std::string_view name, std::uint64_t iteration = 0,
+      std::uint32_t index = 0);
 
   std::uint32_t next_u32();
   std::uint64_t next_u64();

@@ -52,7 +52,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 }  // namespace
 
-std::optional<std::int64_t> parse_int(std::string_view text) { return parse_whole<std::int64_t>(text); }
+std::optional<std::int64_t> parse_int(std::string_view text) {
+  return parse_whole<std::int64_t>(text);
+}
 std::optional<double> parse_float(std::string_view text) { return parse_whole<double>(text); }
 
 std::optional<Bytes> parse_bytes(std::string_view text) {
@@ -63,11 +65,24 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   if (text.empty()) return std::nullopt;
   double unit = 1;
   switch (text.back()) {
-    case 'k': case 'K': unit = 0x1p10; break;
-    case 'm': case 'M': unit = 0x1p20; break;
-    case 'g': case 'G': unit = 0x1p30; break;
-    case 't': case 'T': unit = 0x1p40; break;
-    default: break;
+    case 'k':
+    case 'K':
+      unit = 0x1p10;
+      break;
+    case 'm':
+    case 'M':
+      unit = 0x1p20;
+      break;
+    case 'g':
+    case 'G':
+      unit = 0x1p30;
+      break;
+    case 't':
+    case 'T':
+      unit = 0x1p40;
+      break;
+    default:
+      break;
   }
   if (unit > 1) text.remove_suffix(1);
   const std::optional<double> number = parse_float(trim(text));
@@ -91,11 +106,13 @@ std::string readable(std::string_view text) {
     start = end + 1;
   }
   std::ranges::replace_if(
-      out, [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }, '?');
+      out, [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; },
+      '?');
   return out;
 }
 
-std::optional<std::string_view> nearest(std::string_view word, std::span<const std::string_view> candidates) {
+std::optional<std::string_view> nearest(std::string_view word,
+                                        std::span<const std::string_view> candidates) {
   std::optional<std::string_view> best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {

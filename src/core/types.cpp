@@ -54,7 +54,8 @@ std::int64_t Shape::elements() const {
 
 std::string Shape::to_string() const {
   std::string text = "[";
-  for (int axis = 0; axis < rank_; ++axis) text += fmt::format("{}{}", axis ? ", " : "", (*this)[axis]);
+  for (int axis = 0; axis < rank_; ++axis)
+    text += fmt::format("{}{}", axis ? ", " : "", (*this)[axis]);
   return text + "]";
 }
 

@@ -19,7 +19,9 @@ constexpr Bytes operator""_GiB(unsigned long long n) { return static_cast<Bytes>
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
-constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
 
 /// "1.5 MiB"; sizes are powers of 1024 everywhere.
 std::string format_bytes(Bytes bytes);

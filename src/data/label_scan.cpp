@@ -144,7 +144,8 @@ std::string LabelSet::summary() const {
   if (missing > 0) text += fmt::format("\n{} of {} images has no label file", missing, images);
   if (empty > 0) text += fmt::format("\n{} label files are empty (background)", empty);
   if (repeated_images > 0) {
-    text += fmt::format("\nrepeated images in the list: {} (allowed: oversampling)", repeated_images);
+    text +=
+        fmt::format("\nrepeated images in the list: {} (allowed: oversampling)", repeated_images);
   }
   if (images_rule_used) text += "\nlabels are found by replacing the folder 'images' by 'labels'";
   if (sixth_column_ignored) text += "\nlabel lines have 6 columns; the 6th is ignored";

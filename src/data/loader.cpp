@@ -79,11 +79,11 @@ class BadImages {
       failure_ = Error(ErrorCode::kInvalidData, "", "none of the {} images can be used:{}", images_,
                        names);
     } else {
-      failure_ = Error(
-          ErrorCode::kInvalidData, "",
-          "{} of {} images cannot be used, more than bad_data_limit={:g} (percent, in [net]) allows ({} "
-          "are left):{}",
-          count, images_, 100 * limit_, images_ - count, names);
+      failure_ = Error(ErrorCode::kInvalidData, "",
+                       "{} of {} images cannot be used, more than bad_data_limit={:g} (percent, in "
+                       "[net]) allows ({} "
+                       "are left):{}",
+                       count, images_, 100 * limit_, images_ - count, names);
     }
     throw Error(*failure_);
   }

@@ -7,7 +7,8 @@
 
 namespace lantern::device {
 
-/// One block of anonymous memory, page aligned, allocated and touched once; nothing is allocated afterwards.
+/// One block of anonymous memory, page aligned, allocated and touched once; nothing is allocated
+/// afterwards.
 class Arena {
  public:
   Arena() = default;

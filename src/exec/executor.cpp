@@ -12,13 +12,18 @@
 namespace lantern::exec {
 
 Executor::Executor(ops::Selection selection, plan::Program program, int threads)
-    : selection_(std::move(selection)), program_(std::move(program)), threads_(threads), arena_(program_.arena_bytes) {
+    : selection_(std::move(selection)),
+      program_(std::move(program)),
+      threads_(threads),
+      arena_(program_.arena_bytes) {
   std::vector<void*> operands;
   for (std::size_t i = 0; i < selection_.selected.ops.size(); ++i) {
     const graph::SelectedOp& op = selection_.selected.ops[i];
     operands.clear();
-    for (const std::uint32_t tensor : op.reads) operands.push_back(arena_.at(program_.placements[tensor].offset));
-    for (const std::uint32_t tensor : op.writes) operands.push_back(arena_.at(program_.placements[tensor].offset));
+    for (const std::uint32_t tensor : op.reads)
+      operands.push_back(arena_.at(program_.placements[tensor].offset));
+    for (const std::uint32_t tensor : op.writes)
+      operands.push_back(arena_.at(program_.placements[tensor].offset));
     selection_.kernels[i]->bind(operands);
   }
   profile_.resize(selection_.selected.ops.size());
@@ -41,7 +46,8 @@ void Executor::run(graph::ProgramKind kind, const ops::RunContext& context) {
   }
 }
 
-std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind, const ops::RunContext& context) {
+std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind,
+                                                     const ops::RunContext& context) {
   omp_set_num_threads(threads_);
   for (const plan::Instruction& instruction : program_.of(kind)) {
     if (instruction.kind != plan::Instruction::Kind::kRun) continue;
@@ -49,9 +55,11 @@ std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind, co
     for (const std::uint32_t tensor : selection_.selected.ops[instruction.index].writes) {
       const graph::SelectedTensor& info = selection_.selected.tensors[tensor];
       if (info.dtype != DType::kF32 || info.role == graph::Role::kScratch) continue;
-      const auto* values = reinterpret_cast<const float*>(arena_.at(program_.placements[tensor].offset));
+      const auto* values =
+          reinterpret_cast<const float*>(arena_.at(program_.placements[tensor].offset));
       const auto count = static_cast<std::size_t>(info.bytes) / sizeof(float);
-      if (!std::all_of(values, values + count, [](float v) { return std::isfinite(v); })) return info.name;
+      if (!std::all_of(values, values + count, [](float v) { return std::isfinite(v); }))
+        return info.name;
     }
   }
   return std::nullopt;
@@ -69,14 +77,16 @@ std::span<const std::byte> Executor::bytes(graph::TensorId tensor) const {
 
 void Executor::write(graph::TensorId tensor, std::span<const float> plain) {
   const graph::SelectedTensor& info = selection_.selected.tensors[graph::index(tensor)];
-  LANTERN_ASSERT(static_cast<std::int64_t>(plain.size()) == info.shape.elements(), "a tensor is written whole");
+  LANTERN_ASSERT(static_cast<std::int64_t>(plain.size()) == info.shape.elements(),
+                 "a tensor is written whole");
   ops::from_plain(selection_.layouts[graph::index(tensor)], info.shape, plain.data(),
                   reinterpret_cast<float*>(bytes(tensor).data()));
 }
 
 void Executor::read(graph::TensorId tensor, std::span<float> plain) const {
   const graph::SelectedTensor& info = selection_.selected.tensors[graph::index(tensor)];
-  LANTERN_ASSERT(static_cast<std::int64_t>(plain.size()) == info.shape.elements(), "a tensor is read whole");
+  LANTERN_ASSERT(static_cast<std::int64_t>(plain.size()) == info.shape.elements(),
+                 "a tensor is read whole");
   ops::to_plain(selection_.layouts[graph::index(tensor)], info.shape,
                 reinterpret_cast<const float*>(bytes(tensor).data()), plain.data());
 }

@@ -19,7 +19,8 @@ struct OpTime {
   std::int64_t runs = 0;
 };
 
-/// Walks the instruction lists of one network on the CPU. Owns the arena; allocates nothing after construction.
+/// Walks the instruction lists of one network on the CPU. Owns the arena; allocates nothing after
+/// construction.
 class Executor {
  public:
   /// Binds every kernel to its addresses. Persistent tensors start as zeros.
@@ -27,19 +28,23 @@ class Executor {
 
   void run(graph::ProgramKind kind, const ops::RunContext& context);
 
-  /// Runs a program op by op and stops at the first f32 tensor that holds NaN or infinity; its name, or nothing. For
-  /// finding the cause after a run has failed: as slow as reading everything that is written.
-  std::optional<std::string> find_non_finite(graph::ProgramKind kind, const ops::RunContext& context);
+  /// Runs a program op by op and stops at the first f32 tensor that holds NaN or infinity; its
+  /// name, or nothing. For finding the cause after a run has failed: as slow as reading everything
+  /// that is written.
+  std::optional<std::string> find_non_finite(graph::ProgramKind kind,
+                                             const ops::RunContext& context);
 
   /// Values in plain row-major order, whatever the layout. f32 tensors only.
   void write(graph::TensorId tensor, std::span<const float> plain);
   void read(graph::TensorId tensor, std::span<float> plain) const;
   std::vector<float> read(graph::TensorId tensor) const;
-  /// The tensor's own bytes, padding included. A transient's bytes are only meaningful until the next op reuses them.
+  /// The tensor's own bytes, padding included. A transient's bytes are only meaningful until the
+  /// next op reuses them.
   std::span<std::byte> bytes(graph::TensorId tensor);
   std::span<const std::byte> bytes(graph::TensorId tensor) const;
 
-  /// Fills every transient byte with NaN patterns before each program, so that a read before the write shows up.
+  /// Fills every transient byte with NaN patterns before each program, so that a read before the
+  /// write shows up.
   void poison_transients();
   void set_profiling(bool on);
   const std::vector<OpTime>& profile() const { return profile_; }

@@ -22,15 +22,18 @@ Compiled compile(const layers::Network& network, const ModelOptions& options) {
                                            .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient});
   result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
-  result.program = plan::make_program(result.selection.selected, {.keep_everything = options.keep_everything});
+  result.program =
+      plan::make_program(result.selection.selected, {.keep_everything = options.keep_everything});
   plan::check(result.selection.selected, result.program);
   return result;
 }
 
-Model::Model(layers::Network network, const ModelOptions& options) : network_(std::move(network)), options_(options) {
+Model::Model(layers::Network network, const ModelOptions& options)
+    : network_(std::move(network)), options_(options) {
   Compiled compiled = compile(network_, options_);
   lowered_ = std::move(compiled.lowered);
-  executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program), options_.threads);
+  executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program),
+                                         options_.threads);
 }
 
 void Model::initialise(std::uint64_t seed) {
@@ -101,14 +104,17 @@ std::vector<LossReport> Model::losses() const {
 std::optional<std::string> Model::find_non_finite_gradient(const ops::RunContext& context) {
   if (!lowered_.finite_flags) return std::nullopt;
   executor_->run(ProgramKind::kCheck, context);
-  const auto* flags = reinterpret_cast<const float*>(executor_->bytes(*lowered_.finite_flags).data());
+  const auto* flags =
+      reinterpret_cast<const float*>(executor_->bytes(*lowered_.finite_flags).data());
   for (std::size_t i = 0; i < lowered_.checked.size(); ++i) {
     if (flags[i] != 0) return lowered_.graph.tensor(lowered_.checked[i]).name;
   }
   return std::nullopt;
 }
 
-void Model::update(const ops::RunContext& context) { executor_->run(ProgramKind::kUpdate, context); }
+void Model::update(const ops::RunContext& context) {
+  executor_->run(ProgramKind::kUpdate, context);
+}
 
 void Model::abandon_iteration() {
   for (const layers::ParameterBinding& binding : lowered_.parameters) {
@@ -123,7 +129,8 @@ std::optional<std::string> Model::find_non_finite_tensor(const ops::RunContext& 
 }
 
 void Model::take_state(const Model& other) {
-  LANTERN_ASSERT(lowered_.parameters.size() == other.lowered_.parameters.size(), "both models are of one network");
+  LANTERN_ASSERT(lowered_.parameters.size() == other.lowered_.parameters.size(),
+                 "both models are of one network");
   std::vector<float> values;
   for (std::size_t i = 0; i < lowered_.parameters.size(); ++i) {
     const layers::ParameterBinding& to = lowered_.parameters[i];

@@ -19,7 +19,7 @@ struct ModelOptions {
   std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
   std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
   int threads = 1;
-  bool keep_everything = false;    ///< every tensor stays readable after a program (tests)
+  bool keep_everything = false;  ///< every tensor stays readable after a program (tests)
   bool fuse_layers = true;
   bool input_gradient = false;
 };
@@ -51,27 +51,33 @@ class Model {
   Executor& executor() { return *executor_; }
   const Executor& executor() const { return *executor_; }
 
-  /// Initial weights by reference/training.md 9.4, each value a function of (seed, layer, array, index).
+  /// Initial weights by reference/training.md 9.4, each value a function of (seed, layer, array,
+  /// index).
   void initialise(std::uint64_t seed);
 
   /// Values of an array of the weights file, plain order.
   void set_parameter(std::size_t binding, std::span<const float> values);
   void get_parameter(std::size_t binding, std::span<float> values) const;
 
-  /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over subdivisions.
-  void run_mini_batch(std::span<const float> images, std::span<const float> truth, const ops::RunContext& context);
+  /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over
+  /// subdivisions.
+  void run_mini_batch(std::span<const float> images, std::span<const float> truth,
+                      const ops::RunContext& context);
   /// Costs of the last mini-batch by loss layer; the network's cost is their mean.
   std::vector<LossReport> losses() const;
-  /// Name of the first parameter gradient (in program order) that is not finite; call before `update`.
+  /// Name of the first parameter gradient (in program order) that is not finite; call before
+  /// `update`.
   std::optional<std::string> find_non_finite_gradient(const ops::RunContext& context);
   /// Changes parameters, momentum and rolling statistics.
   void update(const ops::RunContext& context);
   /// Drops the iteration: rolling statistics go back to those of the last update.
   void abandon_iteration();
 
-  /// Name of the first tensor, in program order, that the last mini-batch fills with a value that is not finite.
+  /// Name of the first tensor, in program order, that the last mini-batch fills with a value that
+  /// is not finite.
   std::optional<std::string> find_non_finite_tensor(const ops::RunContext& context);
-  /// Takes parameters, momentum and rolling statistics over from a model of the same network at another size.
+  /// Takes parameters, momentum and rolling statistics over from a model of the same network at
+  /// another size.
   void take_state(const Model& other);
 
   /// Feeds images [N,C,H,W] and runs the forward program; head outputs are then in the executor.

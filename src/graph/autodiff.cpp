@@ -15,8 +15,10 @@ GradientBuilder::GradientBuilder(Graph& graph, std::function<bool(TensorId)> is_
   }
   for (std::size_t i = 0; i < forward_ops_; ++i) {
     const Op& op = graph_.ops()[i];
-    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable) continue;
-    const bool any = std::ranges::any_of(op.inputs, [&](TensorId id) { return needed_[index(id)]; });
+    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable)
+      continue;
+    const bool any =
+        std::ranges::any_of(op.inputs, [&](TensorId id) { return needed_[index(id)]; });
     if (!any) continue;
     for (const TensorId output : op.outputs) needed_[index(output)] = true;
   }
@@ -29,9 +31,13 @@ std::optional<TensorId> GradientBuilder::gradient(TensorId tensor) const {
 }
 
 bool GradientBuilder::is_still_read(TensorId tensor, TensorId buffer) const {
-  const auto lies_there = [&](TensorId other) { return other != tensor && gradient(other) == buffer; };
+  const auto lies_there = [&](TensorId other) {
+    return other != tensor && gradient(other) == buffer;
+  };
   return std::ranges::any_of(current_outputs_, lies_there) ||
-         std::ranges::any_of(unfinished_, [&](std::uint32_t other) { return lies_there(static_cast<TensorId>(other)); });
+         std::ranges::any_of(unfinished_, [&](std::uint32_t other) {
+           return lies_there(static_cast<TensorId>(other));
+         });
 }
 
 GradientTarget GradientBuilder::target(TensorId tensor) {
@@ -39,16 +45,18 @@ GradientTarget GradientBuilder::target(TensorId tensor) {
   if (existing && !is_still_read(tensor, *existing)) return {*existing, true};
   const Tensor forward = graph_.tensor(tensor);
   const bool parameter = forward.role == Role::kParameter;
-  const TensorId made =
-      temporary("d_" + forward.name, forward.type, parameter ? Role::kParameterGradient : Role::kGradient);
+  const TensorId made = temporary("d_" + forward.name, forward.type,
+                                  parameter ? Role::kParameterGradient : Role::kGradient);
   if (existing) emit(*copy_, std::make_shared<const OpParams>(), {*existing}, {{made}});
   gradients_.insert_or_assign(static_cast<std::uint32_t>(tensor), made);
   return {made, parameter || existing.has_value()};
 }
 
-void GradientBuilder::share_gradient(TensorId tensor, TensorId other, const OpDef& copy, bool borrowed) {
+void GradientBuilder::share_gradient(TensorId tensor, TensorId other, const OpDef& copy,
+                                     bool borrowed) {
   const std::optional<TensorId> shared = gradient(other);
-  LANTERN_ASSERT(shared && !gradient(tensor), "a gradient can be shared once, before any contribution");
+  LANTERN_ASSERT(shared && !gradient(tensor),
+                 "a gradient can be shared once, before any contribution");
   gradients_.emplace(static_cast<std::uint32_t>(tensor), *shared);
   copy_ = &copy;
   if (!borrowed) return;
@@ -60,21 +68,22 @@ int GradientBuilder::readers(TensorId tensor) const {
   int count = 0;
   for (std::size_t i = 0; i < forward_ops_; ++i) {
     const Op& op = graph_.ops()[i];
-    if (op.program == ProgramKind::kMiniBatch) count += static_cast<int>(std::ranges::count(op.inputs, tensor));
+    if (op.program == ProgramKind::kMiniBatch)
+      count += static_cast<int>(std::ranges::count(op.inputs, tensor));
   }
   return count;
 }
 
-void GradientBuilder::emit(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
-                           std::vector<GradientTarget> outputs) {
+void GradientBuilder::emit(const OpDef& def, std::shared_ptr<const OpParams> params,
+                           std::vector<TensorId> inputs, std::vector<GradientTarget> outputs) {
   std::vector<TensorId> tensors;
   std::vector<bool> accumulates;
   for (const GradientTarget& output : outputs) {
     tensors.push_back(output.tensor);
     accumulates.push_back(output.accumulate);
   }
-  graph_.add_op_to(def, std::move(params), std::move(inputs), std::move(tensors), std::move(accumulates),
-                   ProgramKind::kMiniBatch, layer_);
+  graph_.add_op_to(def, std::move(params), std::move(inputs), std::move(tensors),
+                   std::move(accumulates), ProgramKind::kMiniBatch, layer_);
 }
 
 TensorId GradientBuilder::temporary(const std::string& name, TensorType type, Role role) {
@@ -86,7 +95,8 @@ TensorId GradientBuilder::temporary(const std::string& name, TensorType type, Ro
 void GradientBuilder::run() {
   for (std::size_t i = forward_ops_; i-- > 0;) {
     const Op op = graph_.ops()[i];  // a copy: emitting may move the list
-    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable) continue;
+    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable)
+      continue;
     const bool any = std::ranges::any_of(op.inputs, [&](TensorId id) { return wants(id); });
     if (!any) continue;
     layer_ = op.layer;

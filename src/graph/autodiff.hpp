@@ -9,13 +9,15 @@
 
 namespace lantern::graph {
 
-/// Where a gradient contribution goes: the first one writes, later ones add, in reverse program order.
+/// Where a gradient contribution goes: the first one writes, later ones add, in reverse program
+/// order.
 struct GradientTarget {
   TensorId tensor;
   bool accumulate = false;
 };
 
-/// Appends the backward half of the mini-batch program to a graph, one forward op at a time in reverse order.
+/// Appends the backward half of the mini-batch program to a graph, one forward op at a time in
+/// reverse order.
 class GradientBuilder {
  public:
   GradientBuilder(Graph& graph, std::function<bool(TensorId)> is_trainable);
@@ -25,14 +27,18 @@ class GradientBuilder {
   bool wants(TensorId tensor) const { return needed_[index(tensor)]; }
   /// Gradient that has reached a forward tensor so far.
   std::optional<TensorId> gradient(TensorId tensor) const;
-  /// Place for the next contribution to a tensor's gradient. For parameters it always accumulates. A buffer that somebody
-  /// else has still to read as it is gets copied first: the contribution goes to the copy.
+  /// Place for the next contribution to a tensor's gradient. For parameters it always accumulates.
+  /// A buffer that somebody else has still to read as it is gets copied first: the contribution
+  /// goes to the copy.
   GradientTarget target(TensorId tensor);
-  /// Lets `tensor` use the gradient buffer of `other` as its own first contribution, without a copy for now. Allowed only
-  /// while it has none. A `borrowed` holder only reads the buffer, once, in the rule of its producer: it may not be
-  /// shared on. `copy` is the op that parts the holders when one of them is added to.
+  /// Lets `tensor` use the gradient buffer of `other` as its own first contribution, without a copy
+  /// for now. Allowed only while it has none. A `borrowed` holder only reads the buffer, once, in
+  /// the rule of its producer: it may not be shared on. `copy` is the op that parts the holders
+  /// when one of them is added to.
   void share_gradient(TensorId tensor, TensorId other, const OpDef& copy, bool borrowed = false);
-  bool is_borrowed(TensorId tensor) const { return borrowed_.contains(static_cast<std::uint32_t>(tensor)); }
+  bool is_borrowed(TensorId tensor) const {
+    return borrowed_.contains(static_cast<std::uint32_t>(tensor));
+  }
   /// Number of ops of the program that read a forward tensor.
   int readers(TensorId tensor) const;
 
@@ -54,7 +60,7 @@ class GradientBuilder {
   const OpDef* copy_ = nullptr;            // set with the first shared gradient
   std::vector<bool> needed_;
   std::unordered_map<std::uint32_t, TensorId> gradients_;
-  std::unordered_set<std::uint32_t> borrowed_;   // every borrower
+  std::unordered_set<std::uint32_t> borrowed_;    // every borrower
   std::unordered_set<std::uint32_t> unfinished_;  // borrowers whose producer's rule has not run
   int layer_ = -1;
 };

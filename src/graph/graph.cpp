@@ -10,25 +10,38 @@ namespace lantern::graph {
 
 std::string_view to_string(Role role) {
   switch (role) {
-    case Role::kInput: return "input";
-    case Role::kParameter: return "parameter";
-    case Role::kState: return "state";
-    case Role::kParameterGradient: return "parameter-gradient";
-    case Role::kActivation: return "activation";
-    case Role::kGradient: return "gradient";
-    case Role::kStatistic: return "statistic";
-    case Role::kScratch: return "scratch";
-    case Role::kOutput: return "output";
+    case Role::kInput:
+      return "input";
+    case Role::kParameter:
+      return "parameter";
+    case Role::kState:
+      return "state";
+    case Role::kParameterGradient:
+      return "parameter-gradient";
+    case Role::kActivation:
+      return "activation";
+    case Role::kGradient:
+      return "gradient";
+    case Role::kStatistic:
+      return "statistic";
+    case Role::kScratch:
+      return "scratch";
+    case Role::kOutput:
+      return "output";
   }
   return "?";
 }
 
 std::string_view to_string(ProgramKind kind) {
   switch (kind) {
-    case ProgramKind::kMiniBatch: return "mini_batch";
-    case ProgramKind::kCheck: return "check";
-    case ProgramKind::kUpdate: return "update";
-    case ProgramKind::kForward: return "forward";
+    case ProgramKind::kMiniBatch:
+      return "mini_batch";
+    case ProgramKind::kCheck:
+      return "check";
+    case ProgramKind::kUpdate:
+      return "update";
+    case ProgramKind::kForward:
+      return "forward";
   }
   return "?";
 }
@@ -46,18 +59,19 @@ std::vector<TensorId> Graph::add_op(const OpDef& def, std::shared_ptr<const OpPa
   const std::vector<TensorType> output_types = def.infer(*params, input_types);
   std::vector<TensorId> outputs;
   for (std::size_t i = 0; i < output_types.size(); ++i) {
-    outputs.push_back(add_tensor(i == 0 ? name : fmt::format("{}.{}", name, i), output_types[i], role));
+    outputs.push_back(
+        add_tensor(i == 0 ? name : fmt::format("{}.{}", name, i), output_types[i], role));
   }
   add_op_to(def, std::move(params), std::move(inputs), outputs, {}, program, layer);
   return outputs;
 }
 
-void Graph::add_op_to(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
-                      std::vector<TensorId> outputs, std::vector<bool> accumulates, ProgramKind program, int layer) {
+void Graph::add_op_to(const OpDef& def, std::shared_ptr<const OpParams> params,
+                      std::vector<TensorId> inputs, std::vector<TensorId> outputs,
+                      std::vector<bool> accumulates, ProgramKind program, int layer) {
   accumulates.resize(outputs.size(), false);
-  ops_.push_back(
-      {&def, std::move(params), std::move(inputs), std::move(outputs), std::move(accumulates), program, layer,
-       differentiable_});
+  ops_.push_back({&def, std::move(params), std::move(inputs), std::move(outputs),
+                  std::move(accumulates), program, layer, differentiable_});
 }
 
 std::optional<TensorId> Graph::find(std::string_view name) const {
@@ -71,8 +85,8 @@ std::string Graph::dump() const {
   std::string text;
   for (const Tensor& tensor : tensors_) {
     if (!is_persistent(tensor.role)) continue;
-    text += fmt::format("{} {} {}{}\n", to_string(tensor.role), tensor.name, to_string(tensor.type.dtype),
-                        tensor.type.shape.to_string());
+    text += fmt::format("{} {} {}{}\n", to_string(tensor.role), tensor.name,
+                        to_string(tensor.type.dtype), tensor.type.shape.to_string());
   }
   for (const Op& op : ops_) {
     text += fmt::format("{} layer {}: ", to_string(op.program), op.layer);
@@ -82,7 +96,8 @@ std::string Graph::dump() const {
                           to_string(out.type.dtype), out.type.shape.to_string());
     }
     text += fmt::format(" = {}(", op.def->name);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) text += (i ? ", " : "") + tensor(op.inputs[i]).name;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      text += (i ? ", " : "") + tensor(op.inputs[i]).name;
     const std::string params = op.params ? op.params->describe() : std::string();
     text += params.empty() ? ")\n" : ") " + params + "\n";
   }
@@ -97,8 +112,8 @@ void Graph::verify() const {
       if (op.program != static_cast<ProgramKind>(kind)) continue;
       const auto require = [&](TensorId id) {
         if (!written[index(id)]) {
-          throw Error(ErrorCode::kInternal, tensor(id).name, "read by {} (layer {}) before it is written",
-                      op.def->name, op.layer);
+          throw Error(ErrorCode::kInternal, tensor(id).name,
+                      "read by {} (layer {}) before it is written", op.def->name, op.layer);
         }
       };
       for (const TensorId id : op.inputs) require(id);

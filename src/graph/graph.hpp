@@ -17,15 +17,15 @@ constexpr std::size_t index(TensorId id) { return static_cast<std::size_t>(id); 
 
 /// What a tensor is for; it decides how long it lives (see `is_persistent`).
 enum class Role : std::uint8_t {
-  kInput,              ///< fed from outside before a program runs (images, truth)
-  kParameter,          ///< trained values
-  kState,              ///< kept between iterations but not trained by gradients (momentum, rolling statistics)
+  kInput,      ///< fed from outside before a program runs (images, truth)
+  kParameter,  ///< trained values
+  kState,  ///< kept between iterations but not trained by gradients (momentum, rolling statistics)
   kParameterGradient,  ///< summed over image groups and subdivisions, read by the update
   kActivation,         ///< made by forward
-  kGradient,           ///< made by backward; holds the negative gradient, as the reference's delta does
-  kStatistic,          ///< per-channel values of one mini-batch
-  kScratch,            ///< lives for one op
-  kOutput,             ///< read by the host after a program has run
+  kGradient,   ///< made by backward; holds the negative gradient, as the reference's delta does
+  kStatistic,  ///< per-channel values of one mini-batch
+  kScratch,    ///< lives for one op
+  kOutput,     ///< read by the host after a program has run
 };
 std::string_view to_string(Role role);
 
@@ -92,10 +92,12 @@ class GradientBuilder;
 struct OpDef {
   std::string_view name;
   /// Types of the outputs; throws an internal Error on inputs that do not fit.
-  std::vector<TensorType> (*infer)(const OpParams& params, std::span<const TensorType> inputs) = nullptr;
+  std::vector<TensorType> (*infer)(const OpParams& params,
+                                   std::span<const TensorType> inputs) = nullptr;
   /// Floating point operations, multiply-adds counted twice; null for data movement.
   double (*flops)(const Graph& graph, const Op& op) = nullptr;
-  /// Emits the ops that turn gradients of the outputs into gradients of the inputs; null: no gradient passes.
+  /// Emits the ops that turn gradients of the outputs into gradients of the inputs; null: no
+  /// gradient passes.
   void (*gradient)(GradientBuilder& builder, const Op& op) = nullptr;
 };
 
@@ -105,12 +107,13 @@ class Graph {
   TensorId add_tensor(std::string name, TensorType type, Role role);
 
   /// Appends an op; outputs are made from the op's shape rule, named `name` (and `name.1`, ...).
-  std::vector<TensorId> add_op(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
-                               ProgramKind program, int layer, const std::string& name,
-                               Role role = Role::kActivation);
+  std::vector<TensorId> add_op(const OpDef& def, std::shared_ptr<const OpParams> params,
+                               std::vector<TensorId> inputs, ProgramKind program, int layer,
+                               const std::string& name, Role role = Role::kActivation);
   /// Appends an op that writes given tensors.
-  void add_op_to(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
-                 std::vector<TensorId> outputs, std::vector<bool> accumulates, ProgramKind program, int layer);
+  void add_op_to(const OpDef& def, std::shared_ptr<const OpParams> params,
+                 std::vector<TensorId> inputs, std::vector<TensorId> outputs,
+                 std::vector<bool> accumulates, ProgramKind program, int layer);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Op>& ops() const { return ops_; }
@@ -123,7 +126,8 @@ class Graph {
 
   /// One line per tensor that comes from outside and per op; the text form of the `training` stage.
   std::string dump() const;
-  /// Every tensor is written before it is read within its program, or persistent; types agree. Internal Error if not.
+  /// Every tensor is written before it is read within its program, or persistent; types agree.
+  /// Internal Error if not.
   void verify() const;
 
  private:

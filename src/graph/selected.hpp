@@ -12,8 +12,8 @@ namespace lantern::graph {
 struct SelectedTensor {
   std::string name;
   Role role = Role::kActivation;
-  Bytes bytes = 0;          ///< with channel padding; 0 is allowed
-  std::string layout;       ///< text for dumps: "nchw", "nChw16c", "oihw:..."
+  Bytes bytes = 0;     ///< with channel padding; 0 is allowed
+  std::string layout;  ///< text for dumps: "nchw", "nChw16c", "oihw:..."
   Shape shape;
   DType dtype = DType::kF32;
 };
@@ -36,10 +36,12 @@ struct SelectedOp {
   std::vector<AliasHint> may_alias;   ///< indices into writes and reads
   double flops = 0;
   Bytes bytes_touched = 0;
-  std::int64_t image_group = 0;  ///< images summed per call where a sum over the batch is made; 0: none
+  std::int64_t image_group =
+      0;  ///< images summed per call where a sum over the batch is made; 0: none
 };
 
-/// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor i.
+/// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor
+/// i.
 struct Selected {
   std::vector<SelectedTensor> tensors;
   std::vector<SelectedOp> ops;

@@ -34,10 +34,11 @@ WeightsLayout weights_layout(const layers::Network& network) {
 
 namespace {
 std::size_t binding_of(const layers::Lowered& lowered, int layer, std::string_view array) {
-  const auto found = std::ranges::find_if(lowered.parameters, [&](const layers::ParameterBinding& b) {
-    return b.layer == layer && b.array == array;
-  });
-  LANTERN_ASSERT(found != lowered.parameters.end(), "every array of the weights file is a parameter");
+  const auto found = std::ranges::find_if(
+      lowered.parameters,
+      [&](const layers::ParameterBinding& b) { return b.layer == layer && b.array == array; });
+  LANTERN_ASSERT(found != lowered.parameters.end(),
+                 "every array of the weights file is a parameter");
   return static_cast<std::size_t>(found - lowered.parameters.begin());
 }
 }  // namespace
@@ -56,7 +57,8 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
   return {weights.header, weights.layers_loaded, weights.layers_expected};
 }
 
-void save_weights(const exec::Model& model, const std::filesystem::path& path, const WeightsHeader& header) {
+void save_weights(const exec::Model& model, const std::filesystem::path& path,
+                  const WeightsHeader& header) {
   const WeightsLayout layout = weights_layout(model.network());
   WeightsValues values(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) {

@@ -20,6 +20,7 @@ struct LoadedWeights {
 LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
                            Diagnostics& warnings);
 /// Writes the model's parameters, atomically.
-void save_weights(const exec::Model& model, const std::filesystem::path& path, const WeightsHeader& header);
+void save_weights(const exec::Model& model, const std::filesystem::path& path,
+                  const WeightsHeader& header);
 
 }  // namespace lantern::io

@@ -54,7 +54,8 @@ void lower_layer(LowerContext& context, const Layer& layer) {
         } else if constexpr (std::is_same_v<S, DropoutSpec>) {
           lower_dropout(context, layer, spec);
         } else if constexpr (std::is_same_v<S, EmptySpec>) {
-          context.set_output(layer.index, context.previous(layer));  // another name for the same map
+          context.set_output(layer.index,
+                             context.previous(layer));  // another name for the same map
         } else if constexpr (std::is_same_v<S, ReorgSpec>) {
           lower_reorg(context, layer, spec);
         } else if constexpr (std::is_same_v<S, Reorg3dSpec>) {
@@ -66,23 +67,28 @@ void lower_layer(LowerContext& context, const Layer& layer) {
         } else if constexpr (std::is_same_v<S, CostSpec>) {
           lower_cost(context, layer, spec);
         } else {
-          refuse(layer, "sections of this kind are read and checked, but this version cannot run them");
+          refuse(layer,
+                 "sections of this kind are read and checked, but this version cannot run them");
         }
       },
       layer.spec);
 }
 
-// The whole program is refused before anything is built when [net] asks for what this version does not do.
+// The whole program is refused before anything is built when [net] asks for what this version does
+// not do.
 void check_net(const Network& network, bool training) {
   const NetSpec& net = network.net;
   const auto no = [&](bool asked, const char* key, const char* why) {
-    if (asked) throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}", key, why);
+    if (asked)
+      throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}",
+                  key, why);
   };
   no(net.resize_mode == ResizeMode::kSame, "resize_mode=same",
      "training and testing resize as Darknet does, each in its own way; remove the key");
   if (!training) return;
   constexpr const char* kNoBudget =
-      "this version plans with every tensor in memory; remove the key (a larger subdivisions= needs less memory)";
+      "this version plans with every tensor in memory; remove the key (a larger subdivisions= "
+      "needs less memory)";
   const auto is_set = [](const std::string& size) { return !size.empty() && size != "auto"; };
   no(is_set(net.memory), "memory", kNoBudget);
   no(is_set(net.host_memory), "host_memory", kNoBudget);
@@ -90,24 +96,33 @@ void check_net(const Network& network, bool training) {
   no(net.max_slowdown >= 0, "max_slowdown", kNoBudget);
   no(net.mini_batch != 0 && net.mini_batch != net.batch / net.subdivisions, "mini_batch",
      "the mini-batch is batch / subdivisions; set those");
-  no(net.freeze_bn != 0, "freeze_bn", "batch normalisation always learns in this version; remove the key");
+  no(net.freeze_bn != 0, "freeze_bn",
+     "batch normalisation always learns in this version; remove the key");
   no(net.unsupervised != 0, "unsupervised", "this version has no classifier training");
-  no(net.adversarial_lr > 0, "adversarial_lr", "there is no adversarial pass in this version; remove the key");
-  no(net.weights_reject_freq > 0, "weights_reject_freq", "filters are not re-drawn in this version; remove the key");
-  no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 || net.num_sigmas_reject_badlabels > 0,
+  no(net.adversarial_lr > 0, "adversarial_lr",
+     "there is no adversarial pass in this version; remove the key");
+  no(net.weights_reject_freq > 0, "weights_reject_freq",
+     "filters are not re-drawn in this version; remove the key");
+  no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 ||
+         net.num_sigmas_reject_badlabels > 0,
      "rejection of bad labels", "this version has no such filter; remove the keys");
   no(net.time_steps > 1, "time_steps", "this version has no recurrent layers");
   no(net.contrastive != 0, "contrastive", "this version has no contrastive loss");
   no(net.track != 0, "track", "this version does not load sequences");
-  no(net.precision != Precision::kFp32, "precision", "this version computes in fp32; remove the key");
+  no(net.precision != Precision::kFp32, "precision",
+     "this version computes in fp32; remove the key");
   no(net.conv_algorithm == ConvAlgorithm::kWinograd, "conv_algorithm=winograd",
      "its results depend on how many images one call has");
 }
 
 }  // namespace
 
-LowerContext::LowerContext(const Network& network, const LowerOptions& options, bool training, Lowered& lowered)
-    : network_(network), options_(options), training_(training), lowered_(lowered),
+LowerContext::LowerContext(const Network& network, const LowerOptions& options, bool training,
+                           Lowered& lowered)
+    : network_(network),
+      options_(options),
+      training_(training),
+      lowered_(lowered),
       referenced_(network.layers.size(), 0) {
   for (const Layer& layer : network.layers) {
     for (const int source : layer.sources) ++referenced_[static_cast<std::size_t>(source)];
@@ -116,8 +131,8 @@ LowerContext::LowerContext(const Network& network, const LowerOptions& options, 
   outputs.assign(network.layers.size(), std::nullopt);
   const Dims input = network.input();
   const TensorId images =
-      graph().add_tensor(training ? "images" : "forward.images", {Shape{this->images(), input.c, input.h, input.w}},
-                         Role::kInput);
+      graph().add_tensor(training ? "images" : "forward.images",
+                         {Shape{this->images(), input.c, input.h, input.w}}, Role::kInput);
   (training ? lowered.images : lowered.forward_images) = images;
 }
 
@@ -134,7 +149,8 @@ TensorId LowerContext::output_of(int layer) const {
 }
 
 void LowerContext::set_output(int layer, TensorId tensor) {
-  (training_ ? lowered_.outputs : lowered_.forward_outputs)[static_cast<std::size_t>(layer)] = tensor;
+  (training_ ? lowered_.outputs : lowered_.forward_outputs)[static_cast<std::size_t>(layer)] =
+      tensor;
 }
 
 std::string LowerContext::tensor_name(const Layer& layer, const std::string& what) const {
@@ -145,7 +161,8 @@ TensorId LowerContext::parameter(const Layer& layer, const std::string& array, c
   for (const ParameterBinding& binding : lowered_.parameters) {
     if (binding.layer == layer.index && binding.array == array) return binding.tensor;
   }
-  const TensorId made = graph().add_tensor(fmt::format("L{}.{}", layer.index, array), {shape}, Role::kParameter);
+  const TensorId made =
+      graph().add_tensor(fmt::format("L{}.{}", layer.index, array), {shape}, Role::kParameter);
   lowered_.parameters.push_back({.layer = layer.index, .array = array, .tensor = made});
   return made;
 }
@@ -159,7 +176,9 @@ TensorId LowerContext::state(const Layer& layer, const std::string& array, const
 TensorId LowerContext::truth(const Layer& layer, std::int64_t floats) {
   if (const std::optional<TensorId> existing = graph().find("truth")) {
     if (lowered_.truth_floats != floats) {
-      refuse(layer, "wants {} truth values an image, the loss before it {}; all losses of a network read the same truth",
+      refuse(layer,
+             "wants {} truth values an image, the loss before it {}; all losses of a network read "
+             "the same truth",
              floats, lowered_.truth_floats);
     }
     return *existing;
@@ -168,9 +187,10 @@ TensorId LowerContext::truth(const Layer& layer, std::int64_t floats) {
   return graph().add_tensor("truth", {Shape{images(), floats}}, Role::kInput);
 }
 
-std::vector<TensorId> LowerContext::add(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
-                                        std::vector<TensorId> inputs, const Layer& layer, const std::string& what,
-                                        Role role) {
+std::vector<TensorId> LowerContext::add(const graph::OpDef& def,
+                                        std::shared_ptr<const graph::OpParams> params,
+                                        std::vector<TensorId> inputs, const Layer& layer,
+                                        const std::string& what, Role role) {
   return graph().add_op(def, std::move(params), std::move(inputs),
                         training_ ? ProgramKind::kMiniBatch : ProgramKind::kForward, layer.index,
                         tensor_name(layer, what), role);
@@ -178,10 +198,12 @@ std::vector<TensorId> LowerContext::add(const graph::OpDef& def, std::shared_ptr
 
 TensorId LowerContext::activate(TensorId x, ops::Activation activation, const Layer& layer) {
   if (activation == ops::Activation::kLinear) return x;
-  return add(ops::kActivationForward, std::make_shared<const ops::ActivationParams>(activation), {x}, layer, "act")[0];
+  return add(ops::kActivationForward, std::make_shared<const ops::ActivationParams>(activation),
+             {x}, layer, "act")[0];
 }
 
-std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer, bool across_mini_batches) {
+std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer,
+                                                  bool across_mini_batches) {
   const Shape channels{shape(x).c()};
   const TensorId scales = parameter(layer, "scales", channels);
   const TensorId biases = parameter(layer, "biases", channels);
@@ -191,8 +213,9 @@ std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer
   TensorId variance = rolling_variance;
   if (!has_fixed_statistics(layer)) {
     const std::int64_t values = images() * shape(x).h() * shape(x).w();
-    const auto statistics = add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer,
-                                across_mini_batches ? "batch_mean" : "mean", Role::kStatistic);
+    const auto statistics =
+        add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer,
+            across_mini_batches ? "batch_mean" : "mean", Role::kStatistic);
     mean = statistics[0];
     variance = statistics[1];
     if (across_mini_batches) {
@@ -201,49 +224,56 @@ std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer
       };
       mean = tensor("mean", DType::kF32, Role::kStatistic);
       variance = tensor("mean.1", DType::kF32, Role::kStatistic);
-      graph().add_op_to(ops::kCrossBatchMerge, std::make_shared<const ops::CrossBatchParams>(values), statistics,
+      graph().add_op_to(ops::kCrossBatchMerge,
+                        std::make_shared<const ops::CrossBatchParams>(values), statistics,
                         {mean, variance, tensor("running_mean", DType::kF64, Role::kState),
                          tensor("running_square", DType::kF64, Role::kState)},
                         {false, false, true, true}, ProgramKind::kMiniBatch, layer.index);
     }
     const auto shadow = [&](const std::string& array) -> TensorId {
-      const auto binding = std::ranges::find_if(lowered_.parameters, [&](const ParameterBinding& b) {
-        return b.layer == layer.index && b.array == array;
-      });
+      const auto binding = std::ranges::find_if(
+          lowered_.parameters,
+          [&](const ParameterBinding& b) { return b.layer == layer.index && b.array == array; });
       if (!binding->next) {
-        binding->next =
-            graph().add_tensor(fmt::format("L{}.{}.next", layer.index, array), {channels}, Role::kState);
+        binding->next = graph().add_tensor(fmt::format("L{}.{}.next", layer.index, array),
+                                           {channels}, Role::kState);
       }
       return *binding->next;
     };
     // The merged variance is unbiased already.
-    graph().add_op_to(ops::kBatchNormRolling,
-                      std::make_shared<const ops::BatchNormRollingParams>(across_mini_batches ? 1 : values),
-                      {mean, variance}, {shadow("rolling_mean"), shadow("rolling_variance")}, {true, true},
-                      ProgramKind::kMiniBatch, layer.index);
+    graph().add_op_to(
+        ops::kBatchNormRolling,
+        std::make_shared<const ops::BatchNormRollingParams>(across_mini_batches ? 1 : values),
+        {mean, variance}, {shadow("rolling_mean"), shadow("rolling_variance")}, {true, true},
+        ProgramKind::kMiniBatch, layer.index);
   }
   return {x, mean, variance, scales, biases};
 }
 
-TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation, std::optional<TensorId> residual,
-                                  const Layer& layer, bool across_mini_batches) {
+TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation,
+                                  std::optional<TensorId> residual, const Layer& layer,
+                                  bool across_mini_batches) {
   const bool fusable = !ops::mixes_channels(activation);
   std::vector<TensorId> inputs = normalisation(x, layer, across_mini_batches);
   if (residual) inputs.push_back(*residual);
-  auto params = std::make_shared<const ops::BatchNormParams>(fusable ? activation : ops::Activation::kLinear,
-                                                             residual.has_value(), has_fixed_statistics(layer));
+  auto params = std::make_shared<const ops::BatchNormParams>(
+      fusable ? activation : ops::Activation::kLinear, residual.has_value(),
+      has_fixed_statistics(layer));
   const TensorId y = add(ops::kBatchNormApply, std::move(params), inputs, layer, "bn")[0];
   return fusable ? y : activate(y, activation, layer);
 }
 
 TensorId LowerContext::batch_norm_pool(TensorId x, ops::Activation activation, const Layer& layer,
                                        bool across_mini_batches) {
-  auto params =
-      std::make_shared<const ops::BatchNormPoolParams>(activation, has_fixed_statistics(layer), training_);
-  return add(ops::kBatchNormPool, std::move(params), normalisation(x, layer, across_mini_batches), layer, "pool")[0];
+  auto params = std::make_shared<const ops::BatchNormPoolParams>(
+      activation, has_fixed_statistics(layer), training_);
+  return add(ops::kBatchNormPool, std::move(params), normalisation(x, layer, across_mini_batches),
+             layer, "pool")[0];
 }
 
-bool LowerContext::only_next_reads(int layer) const { return referenced_[static_cast<std::size_t>(layer)] == 0; }
+bool LowerContext::only_next_reads(int layer) const {
+  return referenced_[static_cast<std::size_t>(layer)] == 0;
+}
 
 bool is_trained(const Network& network, const Layer& layer) {
   if (layer.frozen) return false;
@@ -265,13 +295,14 @@ Lowered lower(const Network& network, const LowerOptions& options) {
     lowered.graph.set_differentiable(true);
     graph::GradientBuilder builder(lowered.graph, [&](TensorId id) {
       if (lowered.images == id) return options.input_gradient;
-      const auto found =
-          std::ranges::find_if(lowered.parameters, [&](const ParameterBinding& b) { return b.tensor == id; });
+      const auto found = std::ranges::find_if(
+          lowered.parameters, [&](const ParameterBinding& b) { return b.tensor == id; });
       return found != lowered.parameters.end() &&
              is_trained(network, network.layers[static_cast<std::size_t>(found->layer)]);
     });
     builder.run();
-    for (ParameterBinding& binding : lowered.parameters) binding.gradient = builder.gradient(binding.tensor);
+    for (ParameterBinding& binding : lowered.parameters)
+      binding.gradient = builder.gradient(binding.tensor);
     lowered.input_gradient = builder.gradient(*lowered.images);
     lower_update(network, lowered);
   }

@@ -18,11 +18,13 @@ struct RegionParams;
 namespace lantern::layers {
 
 struct LowerOptions {
-  bool training = false;          ///< make the mini_batch, check and update programs
-  std::int64_t mini_batch = 1;    ///< images of one mini-batch
-  std::int64_t forward_batch = 1; ///< images of one run of the forward program; 0: no forward program
-  bool fuse_layers = true;      ///< fold a shortcut or pool into the batch norm before it; off where layer outputs are read
-  bool input_gradient = false;    ///< also the gradient of the image
+  bool training = false;        ///< make the mini_batch, check and update programs
+  std::int64_t mini_batch = 1;  ///< images of one mini-batch
+  std::int64_t forward_batch =
+      1;                    ///< images of one run of the forward program; 0: no forward program
+  bool fuse_layers = true;  ///< fold a shortcut or pool into the batch norm before it; off where
+                            ///< layer outputs are read
+  bool input_gradient = false;  ///< also the gradient of the image
 };
 
 /// One array of the weights file as a tensor, with what training keeps beside it.
@@ -32,8 +34,9 @@ struct ParameterBinding {
   graph::TensorId tensor{};
   std::optional<graph::TensorId> gradient;  ///< when trained
   std::optional<graph::TensorId> momentum;
-  std::optional<graph::TensorId> next;      ///< rolling statistics: the shadow that `update` commits
-  std::optional<graph::TensorId> second_moment;  ///< Adam: mean of squares; `momentum` then holds the first moment
+  std::optional<graph::TensorId> next;  ///< rolling statistics: the shadow that `update` commits
+  std::optional<graph::TensorId>
+      second_moment;  ///< Adam: mean of squares; `momentum` then holds the first moment
 };
 
 /// A layer that adds to the cost of the mini-batch.
@@ -65,13 +68,14 @@ struct Lowered {
   std::vector<HeadBinding> heads;
   std::vector<std::optional<graph::TensorId>> outputs;          ///< by layer, mini-batch program
   std::vector<std::optional<graph::TensorId>> forward_outputs;  ///< by layer, forward program
-  std::vector<graph::TensorId> checked;           ///< parameter gradients in the order of the finite flags
+  std::vector<graph::TensorId> checked;  ///< parameter gradients in the order of the finite flags
   std::optional<graph::TensorId> finite_flags;
   std::optional<graph::TensorId> input_gradient;
-  std::int64_t truth_floats = 0;                  ///< of one image
+  std::int64_t truth_floats = 0;  ///< of one image
 };
 
-/// Turns a network into a graph of ops. Throws kInvalidConfig, at the section's place, for what the engine cannot run.
+/// Turns a network into a graph of ops. Throws kInvalidConfig, at the section's place, for what the
+/// engine cannot run.
 Lowered lower(const Network& network, const LowerOptions& options);
 
 }  // namespace lantern::layers

@@ -15,7 +15,8 @@ namespace lantern::layers {
 /// Builds one program (training mode or inference mode) of a network into the shared graph.
 class LowerContext {
  public:
-  LowerContext(const Network& network, const LowerOptions& options, bool training, Lowered& lowered);
+  LowerContext(const Network& network, const LowerOptions& options, bool training,
+               Lowered& lowered);
 
   const Network& network() const { return network_; }
   const LowerOptions& options() const { return options_; }
@@ -29,28 +30,36 @@ class LowerContext {
   graph::TensorId previous(const Layer& layer) const;
   graph::TensorId output_of(int layer) const;
   void set_output(int layer, graph::TensorId tensor);
-  bool has_output(int layer) const { return outputs()[static_cast<std::size_t>(layer)].has_value(); }
+  bool has_output(int layer) const {
+    return outputs()[static_cast<std::size_t>(layer)].has_value();
+  }
 
-  /// The named array of the layer's weights file as a parameter tensor of the given logical shape; made at first use,
-  /// shared by all programs.
+  /// The named array of the layer's weights file as a parameter tensor of the given logical shape;
+  /// made at first use, shared by all programs.
   graph::TensorId parameter(const Layer& layer, const std::string& array, const Shape& shape);
   /// The same for a running value that gradients do not train.
   graph::TensorId state(const Layer& layer, const std::string& array, const Shape& shape);
-  /// Truth of the mini-batch, `floats` an image. All losses of a network read the same; refused where they differ.
+  /// Truth of the mini-batch, `floats` an image. All losses of a network read the same; refused
+  /// where they differ.
   graph::TensorId truth(const Layer& layer, std::int64_t floats);
 
   /// Appends an op to this program; outputs are named after the layer and `what`.
-  std::vector<graph::TensorId> add(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
-                                   std::vector<graph::TensorId> inputs, const Layer& layer, const std::string& what,
+  std::vector<graph::TensorId> add(const graph::OpDef& def,
+                                   std::shared_ptr<const graph::OpParams> params,
+                                   std::vector<graph::TensorId> inputs, const Layer& layer,
+                                   const std::string& what,
                                    graph::Role role = graph::Role::kActivation);
   /// x through the activation; x itself for linear.
   graph::TensorId activate(graph::TensorId x, ops::Activation activation, const Layer& layer);
-  /// Batch norm of x with the layer's arrays, then the activation, then the residual (if any). Across mini-batches:
-  /// training normalises with statistics of all mini-batches of the iteration so far.
-  graph::TensorId batch_norm(graph::TensorId x, ops::Activation activation, std::optional<graph::TensorId> residual,
-                             const Layer& layer, bool across_mini_batches = false);
+  /// Batch norm of x with the layer's arrays, then the activation, then the residual (if any).
+  /// Across mini-batches: training normalises with statistics of all mini-batches of the iteration
+  /// so far.
+  graph::TensorId batch_norm(graph::TensorId x, ops::Activation activation,
+                             std::optional<graph::TensorId> residual, const Layer& layer,
+                             bool across_mini_batches = false);
 
-  /// The same with a 2x2 pool of stride 2 behind the activation, in one pass. Both sides of the map are even.
+  /// The same with a 2x2 pool of stride 2 behind the activation, in one pass. Both sides of the map
+  /// are even.
   graph::TensorId batch_norm_pool(graph::TensorId x, ops::Activation activation, const Layer& layer,
                                   bool across_mini_batches = false);
 
@@ -61,8 +70,10 @@ class LowerContext {
   const std::vector<std::optional<graph::TensorId>>& outputs() const {
     return training_ ? lowered_.outputs : lowered_.forward_outputs;
   }
-  // x, mean, variance, scales, biases: what a normalising op reads; makes the statistics where training wants them.
-  std::vector<graph::TensorId> normalisation(graph::TensorId x, const Layer& layer, bool across_mini_batches);
+  // x, mean, variance, scales, biases: what a normalising op reads; makes the statistics where
+  // training wants them.
+  std::vector<graph::TensorId> normalisation(graph::TensorId x, const Layer& layer,
+                                             bool across_mini_batches);
   // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
   bool has_fixed_statistics(const Layer& layer) const { return !training_ || layer.frozen; }
   std::string tensor_name(const Layer& layer, const std::string& what) const;

@@ -13,18 +13,28 @@ using graph::TensorId;
 void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec) {
   if (context.has_output(layer.index)) return;  // folded into the batch norm before it
   if (spec.maxpool_depth != 0) {
-    context.set_output(layer.index,
-                       context.add(ops::kDepthPoolForward,
-                                   std::make_shared<const ops::DepthPoolParams>(spec.out_channels, context.training()),
-                                   {context.previous(layer)}, layer, "pool")[0]);
+    context.set_output(layer.index, context.add(ops::kDepthPoolForward,
+                                                std::make_shared<const ops::DepthPoolParams>(
+                                                    spec.out_channels, context.training()),
+                                                {context.previous(layer)}, layer, "pool")[0]);
     return;
   }
   if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
-  if (spec.maxpool_zero_nonmax != 0) refuse(layer, "maxpool_zero_nonmax is not supported by this version");
+  if (spec.maxpool_zero_nonmax != 0)
+    refuse(layer, "maxpool_zero_nonmax is not supported by this version");
   const std::int64_t offset = spec.padding / 2;
-  const ops::PoolGeometry g{.n = context.images(), .c = layer.in.c, .ih = layer.in.h, .iw = layer.in.w,
-                            .oh = layer.out.h, .ow = layer.out.w, .kh = spec.size, .kw = spec.size,
-                            .sh = spec.stride_y, .sw = spec.stride_x, .ph = offset, .pw = offset};
+  const ops::PoolGeometry g{.n = context.images(),
+                            .c = layer.in.c,
+                            .ih = layer.in.h,
+                            .iw = layer.in.w,
+                            .oh = layer.out.h,
+                            .ow = layer.out.w,
+                            .kh = spec.size,
+                            .kw = spec.size,
+                            .sh = spec.stride_y,
+                            .sw = spec.stride_x,
+                            .ph = offset,
+                            .pw = offset};
   const auto outputs = context.add(ops::kMaxPoolForward,
                                    std::make_shared<const ops::PoolParams>(g, context.training()),
                                    {context.previous(layer)}, layer, "pool");
@@ -33,9 +43,10 @@ void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec&
 
 void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpec& spec) {
   const bool reduce = spec.stride < 0;
-  auto params = std::make_shared<const ops::UpsampleParams>(std::abs(spec.stride), reduce, spec.scale);
-  context.set_output(layer.index, context.add(ops::kUpsampleForward, std::move(params), {context.previous(layer)},
-                                              layer, "up")[0]);
+  auto params =
+      std::make_shared<const ops::UpsampleParams>(std::abs(spec.stride), reduce, spec.scale);
+  context.set_output(layer.index, context.add(ops::kUpsampleForward, std::move(params),
+                                              {context.previous(layer)}, layer, "up")[0]);
 }
 
 void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spec) {
@@ -50,7 +61,8 @@ void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spe
     context.set_output(layer.index, inputs[0]);
     return;
   }
-  context.set_output(layer.index, context.add(ops::kConcatForward, std::make_shared<const ops::ConcatParams>(slices),
+  context.set_output(layer.index, context.add(ops::kConcatForward,
+                                              std::make_shared<const ops::ConcatParams>(slices),
                                               inputs, layer, "route")[0]);
 }
 
@@ -65,28 +77,32 @@ void lower_shortcut(LowerContext& context, const Layer& layer, const ShortcutSpe
                                    : ops::AddNormalization::kSoftmax;
     const std::int64_t sets = per_channel ? layer.in.c : 1;
     inputs.insert(inputs.begin(),
-                  context.parameter(layer, "weights", Shape{static_cast<std::int64_t>(inputs.size()) * sets}));
+                  context.parameter(layer, "weights",
+                                    Shape{static_cast<std::int64_t>(inputs.size()) * sets}));
     const TensorId sum =
-        context.add(ops::kWeightedAddForward, std::make_shared<const ops::WeightedAddParams>(normalization, per_channel),
+        context.add(ops::kWeightedAddForward,
+                    std::make_shared<const ops::WeightedAddParams>(normalization, per_channel),
                     inputs, layer, "sum")[0];
     context.set_output(layer.index, context.activate(sum, spec.activation, layer));
     return;
   }
-  const TensorId sum =
-      context.add(ops::kAddForward, std::make_shared<const graph::OpParams>(), inputs, layer, "sum")[0];
+  const TensorId sum = context.add(ops::kAddForward, std::make_shared<const graph::OpParams>(),
+                                   inputs, layer, "sum")[0];
   context.set_output(layer.index, context.activate(sum, spec.activation, layer));
 }
 
 void lower_activation(LowerContext& context, const Layer& layer, const ActivationSpec& spec) {
-  context.set_output(layer.index, context.activate(context.previous(layer), spec.activation, layer));
+  context.set_output(layer.index,
+                     context.activate(context.previous(layer), spec.activation, layer));
 }
 
 void lower_batchnorm(LowerContext& context, const Layer& layer, const BatchnormSpec& /*spec*/) {
   const Shape channels{layer.in.c};
   context.parameter(layer, "biases", channels);  // the order of the weights file
   context.parameter(layer, "scales", channels);
-  context.set_output(layer.index,
-                     context.batch_norm(context.previous(layer), ops::Activation::kLinear, std::nullopt, layer));
+  context.set_output(
+      layer.index,
+      context.batch_norm(context.previous(layer), ops::Activation::kLinear, std::nullopt, layer));
 }
 
 }  // namespace lantern::layers

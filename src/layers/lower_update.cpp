@@ -12,14 +12,16 @@ using graph::TensorId;
 
 namespace {
 
-// The first iteration that may change the layer: stopbackward=N holds it and all before it back, dont_update and
-// burnin_update only itself (reference/training.md section 10).
+// The first iteration that may change the layer: stopbackward=N holds it and all before it back,
+// dont_update and burnin_update only itself (reference/training.md section 10).
 std::int64_t first_update(const Network& network, const Layer& layer) {
   std::int64_t first = 0;
   for (const Layer& other : network.layers) {
-    if (other.index >= layer.index) first = std::max<std::int64_t>(first, other.common.stopbackward);
+    if (other.index >= layer.index)
+      first = std::max<std::int64_t>(first, other.common.stopbackward);
   }
-  if (layer.common.dont_update > 0) first = std::max<std::int64_t>(first, layer.common.dont_update + 1);
+  if (layer.common.dont_update > 0)
+    first = std::max<std::int64_t>(first, layer.common.dont_update + 1);
   return std::max<std::int64_t>(
       first, static_cast<std::int64_t>(layer.common.burnin_update) * network.net.burn_in);
 }
@@ -32,16 +34,16 @@ void lower_update(const Network& network, Lowered& lowered) {
     if (binding.gradient) lowered.checked.push_back(*binding.gradient);
   }
   if (!lowered.checked.empty()) {
-    lowered.finite_flags =
-        graph.add_tensor("finite_flags", {Shape{static_cast<std::int64_t>(lowered.checked.size())}}, Role::kOutput);
+    lowered.finite_flags = graph.add_tensor(
+        "finite_flags", {Shape{static_cast<std::int64_t>(lowered.checked.size())}}, Role::kOutput);
     graph.add_op_to(ops::kFiniteCheck, std::make_shared<const graph::OpParams>(), lowered.checked,
                     {*lowered.finite_flags}, {}, ProgramKind::kCheck, -1);
   }
   for (ParameterBinding& binding : lowered.parameters) {
     const Layer& layer = network.layers[static_cast<std::size_t>(binding.layer)];
     if (binding.gradient) {
-      binding.momentum = graph.add_tensor(graph.tensor(binding.tensor).name + ".momentum", graph.type(binding.tensor),
-                                          Role::kState);
+      binding.momentum = graph.add_tensor(graph.tensor(binding.tensor).name + ".momentum",
+                                          graph.type(binding.tensor), Role::kState);
       const float clip = binding.array == "weights" ? layer.common.clip : 0.0F;
       if (network.net.adam != 0) {
         binding.second_moment = graph.add_tensor(graph.tensor(binding.tensor).name + ".squares",
@@ -54,10 +56,11 @@ void lower_update(const Network& network, Lowered& lowered) {
         params->clip = clip;
         params->first_iteration = first_update(network, layer);
         graph.add_op_to(ops::kAdamStep, params, {*binding.gradient},
-                        {binding.tensor, *binding.momentum, *binding.second_moment}, {true, true, true},
-                        ProgramKind::kUpdate, binding.layer);
+                        {binding.tensor, *binding.momentum, *binding.second_moment},
+                        {true, true, true}, ProgramKind::kUpdate, binding.layer);
       } else {
-        // The weights of a shortcut do not decay, and their buffer stays within [-1, 1] (reference/layers.md 4.6).
+        // The weights of a shortcut do not decay, and their buffer stays within [-1, 1]
+        // (reference/layers.md 4.6).
         const bool shortcut = std::holds_alternative<ShortcutSpec>(layer.spec);
         auto params = std::make_shared<ops::SgdParams>();
         params->decays = binding.array == "weights" && !shortcut;
@@ -65,13 +68,14 @@ void lower_update(const Network& network, Lowered& lowered) {
         params->limit = shortcut ? 1.0F : 0.0F;
         params->clip = clip;
         params->first_iteration = first_update(network, layer);
-        graph.add_op_to(ops::kSgdStep, params, {*binding.gradient}, {binding.tensor, *binding.momentum},
-                        {true, true}, ProgramKind::kUpdate, binding.layer);
+        graph.add_op_to(ops::kSgdStep, params, {*binding.gradient},
+                        {binding.tensor, *binding.momentum}, {true, true}, ProgramKind::kUpdate,
+                        binding.layer);
       }
     }
     if (binding.next) {
-      graph.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {*binding.next}, {binding.tensor}, {},
-                      ProgramKind::kUpdate, binding.layer);
+      graph.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {*binding.next},
+                      {binding.tensor}, {}, ProgramKind::kUpdate, binding.layer);
     }
   }
 }

@@ -14,11 +14,16 @@ namespace {
 
 ops::IouKind kind_of(IouLoss loss) {
   switch (loss) {
-    case IouLoss::kIou: return ops::IouKind::kIou;
-    case IouLoss::kGiou: return ops::IouKind::kGiou;
-    case IouLoss::kMse: return ops::IouKind::kMse;
-    case IouLoss::kDiou: return ops::IouKind::kDiou;
-    case IouLoss::kCiou: return ops::IouKind::kCiou;
+    case IouLoss::kIou:
+      return ops::IouKind::kIou;
+    case IouLoss::kGiou:
+      return ops::IouKind::kGiou;
+    case IouLoss::kMse:
+      return ops::IouKind::kMse;
+    case IouLoss::kDiou:
+      return ops::IouKind::kDiou;
+    case IouLoss::kCiou:
+      return ops::IouKind::kCiou;
   }
   return ops::IouKind::kIou;
 }
@@ -36,7 +41,8 @@ std::vector<int> read_class_map(const Layer& layer, const std::string& path) {
   return map;
 }
 
-// Every head reads the truth that the loader makes for the last one, so the row count is the last head's.
+// Every head reads the truth that the loader makes for the last one, so the row count is the last
+// head's.
 int truth_rows(const Network& network) {
   int rows = 200;
   for (const Layer& layer : network.layers) {
@@ -87,11 +93,13 @@ ops::YoloParams yolo_params(const Network& network, const Layer& layer, const Yo
 }
 
 // A head whose loss gives outputs, delta and a double an image.
-void lower_head(LowerContext& context, const Layer& layer, const graph::OpDef& forward, const graph::OpDef& loss,
-                std::shared_ptr<const graph::OpParams> params, const std::string& what) {
+void lower_head(LowerContext& context, const Layer& layer, const graph::OpDef& forward,
+                const graph::OpDef& loss, std::shared_ptr<const graph::OpParams> params,
+                const std::string& what) {
   const TensorId raw = context.previous(layer);
   if (!context.training()) {
-    context.set_output(layer.index, context.add(forward, std::move(params), {raw}, layer, what, Role::kOutput)[0]);
+    context.set_output(
+        layer.index, context.add(forward, std::move(params), {raw}, layer, what, Role::kOutput)[0]);
     return;
   }
   const TensorId truth = context.truth(layer, std::int64_t{truth_rows(context.network())} * 6);
@@ -113,9 +121,11 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
   auto params = std::make_shared<const ops::YoloOpParams>(yolo);
   const TensorId raw = context.previous(layer);
   if (!context.training()) {
-    const TensorId output = context.add(ops::kYoloForward, params, {raw}, layer, "yolo", Role::kOutput)[0];
+    const TensorId output =
+        context.add(ops::kYoloForward, params, {raw}, layer, "yolo", Role::kOutput)[0];
     context.set_output(layer.index, output);
-    context.lowered().heads.push_back({.layer = layer.index, .yolo = std::move(yolo), .output = output});
+    context.lowered().heads.push_back(
+        {.layer = layer.index, .yolo = std::move(yolo), .output = output});
     return;
   }
   if (spec.embedding_layer) refuse(layer, "embedding_layer is not supported by this version");
@@ -138,9 +148,10 @@ void lower_gaussian_yolo(LowerContext& context, const Layer& layer, const Gaussi
   auto params = std::make_shared<ops::GaussianParams>();
   params->yolo = head_params(context.network(), layer, spec);
   params->uc_normalizer = spec.uc_normalizer;
-  params->point = spec.yolo_point == YoloPoint::kCenter    ? ops::GaussianParams::Point::kCenter
-                  : spec.yolo_point == YoloPoint::kLeftTop ? ops::GaussianParams::Point::kLeftTop
-                                                           : ops::GaussianParams::Point::kRightBottom;
+  params->point = spec.yolo_point == YoloPoint::kCenter ? ops::GaussianParams::Point::kCenter
+                  : spec.yolo_point == YoloPoint::kLeftTop
+                      ? ops::GaussianParams::Point::kLeftTop
+                      : ops::GaussianParams::Point::kRightBottom;
   lower_head(context, layer, ops::kGaussianForward, ops::kGaussianLoss, params, "gaussian");
   if (context.training()) return;
   context.lowered().heads.push_back(
@@ -169,7 +180,8 @@ void lower_region(LowerContext& context, const Layer& layer, const RegionSpec& s
   params->grid_h = layer.out.h;
   lower_head(context, layer, ops::kRegionForward, ops::kRegionLoss, params, "region");
   if (context.training()) return;
-  context.lowered().heads.push_back({.layer = layer.index, .output = context.output_of(layer.index), .region = params});
+  context.lowered().heads.push_back(
+      {.layer = layer.index, .output = context.output_of(layer.index), .region = params});
 }
 
 }  // namespace lantern::layers

@@ -75,8 +75,8 @@ std::string layer_table(const Network& network);
 
 /// One array of a `.weights` file.
 struct ParameterArray {
-  std::string name;  ///< "biases", "weights", "scales", "rolling_mean", "rolling_variance";
-                     ///< sub-layers of recurrent sections in front: "input.biases"
+  std::string name;    ///< "biases", "weights", "scales", "rolling_mean", "rolling_variance";
+                       ///< sub-layers of recurrent sections in front: "input.biases"
   std::int64_t count;  ///< floats
 };
 /// The arrays the file stores for the layer, in file order (layers.md 8.2). Ignores dontload and

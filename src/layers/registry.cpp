@@ -5,13 +5,14 @@
 
 namespace lantern::layers {
 
-#define LANTERN_LAYERS(X)                                                                        \
-  X(kConvolutional)                                                                              \
-  X(kMaxpool) X(kLocalAvgpool) X(kAvgpool) X(kRoute) X(kShortcut) X(kScaleChannels) X(kSam)      \
-      X(kUpsample) X(kReorg3d) X(kReorg) X(kDropout) X(kBatchnorm) X(kConnected) X(kActivation)  \
-          X(kSoftmax) X(kCost) X(kCrop) X(kNormalization) X(kLocal) X(kRnn) X(kGru) X(kLstm)     \
-              X(kCrnn) X(kConvLstm) X(kHistory) X(kImplicit) X(kEmpty) X(kYolo) X(kGaussianYolo) \
-                  X(kRegion) X(kDetection) X(kContrastive)
+#define LANTERN_LAYERS(X)                                                                          \
+  X(kConvolutional)                                                                                \
+  X(kMaxpool)                                                                                      \
+  X(kLocalAvgpool) X(kAvgpool) X(kRoute) X(kShortcut) X(kScaleChannels) X(kSam) X(kUpsample)       \
+      X(kReorg3d) X(kReorg) X(kDropout) X(kBatchnorm) X(kConnected) X(kActivation) X(kSoftmax)     \
+          X(kCost) X(kCrop) X(kNormalization) X(kLocal) X(kRnn) X(kGru) X(kLstm) X(kCrnn)          \
+              X(kConvLstm) X(kHistory) X(kImplicit) X(kEmpty) X(kYolo) X(kGaussianYolo) X(kRegion) \
+                  X(kDetection) X(kContrastive)
 
 #define LANTERN_DECLARE(name) extern const LayerDef name;
 LANTERN_LAYERS(LANTERN_DECLARE)

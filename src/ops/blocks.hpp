@@ -14,7 +14,11 @@ struct BlockedExtents {
   int block;
 
   BlockedExtents(const Shape& shape, int lanes)
-      : n(shape.n()), c(shape.c()), blocks(ceil_div(shape.c(), lanes)), spatial(shape.h() * shape.w()), block(lanes) {}
+      : n(shape.n()),
+        c(shape.c()),
+        blocks(ceil_div(shape.c(), lanes)),
+        spatial(shape.h() * shape.w()),
+        block(lanes) {}
   std::int64_t plane() const { return spatial * block; }
   std::int64_t offset(std::int64_t image, std::int64_t channel_block) const {
     return (image * blocks + channel_block) * plane();
@@ -34,10 +38,14 @@ using BlockTag = std::integral_constant<int, B>;
 template <typename Body>
 decltype(auto) with_block(int block, Body body) {
   switch (block) {
-    case 16: return body(BlockTag<16>{});
-    case 8: return body(BlockTag<8>{});
-    case 1: return body(BlockTag<1>{});
-    default: break;
+    case 16:
+      return body(BlockTag<16>{});
+    case 8:
+      return body(BlockTag<8>{});
+    case 1:
+      return body(BlockTag<1>{});
+    default:
+      break;
   }
   assertion_failed("block is 1, 8 or 16", "a layout has a block that kernels know");
 }

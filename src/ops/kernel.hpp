@@ -22,13 +22,13 @@ struct RunContext {
   float learning_rate = 0;     ///< of the schedule, without layer factors
   float momentum = 0.9F;
   float decay = 0;
-  float batch = 1;             ///< images of one update; divides the gradients
+  float batch = 1;  ///< images of one update; divides the gradients
   std::int64_t max_iterations = 0;
   std::int64_t burn_in = 0;
 };
 
-/// One op made ready to run. `bind` gets the addresses once, in the order inputs, outputs, scratch; `run` allocates
-/// nothing and is a pure function of the bytes it reads and of the context.
+/// One op made ready to run. `bind` gets the addresses once, in the order inputs, outputs, scratch;
+/// `run` allocates nothing and is a pure function of the bytes it reads and of the context.
 class Kernel {
  public:
   Kernel() = default;
@@ -39,7 +39,8 @@ class Kernel {
   virtual void run(const RunContext& context) = 0;
 };
 
-/// A kernel's answer to "how would you run this op": the layouts it reads and writes and the memory it needs besides.
+/// A kernel's answer to "how would you run this op": the layouts it reads and writes and the memory
+/// it needs besides.
 struct KernelChoice {
   std::string name;
   std::vector<Layout> inputs;
@@ -59,9 +60,14 @@ struct SelectContext {
   std::span<const std::optional<Layout>> layouts;
 
   const Shape& shape(graph::TensorId id) const { return graph.type(id).shape; }
-  const std::optional<Layout>& layout(graph::TensorId id) const { return layouts[graph::index(id)]; }
-  /// The layout of a data tensor, or the preferred one when it is free. One-channel-block maps stay blocked.
-  Layout data_layout(graph::TensorId id) const { return layout(id).value_or(Layout{.block = block}); }
+  const std::optional<Layout>& layout(graph::TensorId id) const {
+    return layouts[graph::index(id)];
+  }
+  /// The layout of a data tensor, or the preferred one when it is free. One-channel-block maps stay
+  /// blocked.
+  Layout data_layout(graph::TensorId id) const {
+    return layout(id).value_or(Layout{.block = block});
+  }
 };
 
 using ChooseKernel = KernelChoice (*)(const graph::Op& op, const SelectContext& context);
@@ -80,7 +86,9 @@ template <typename Run>
 class FunctionKernel final : public Kernel {
  public:
   explicit FunctionKernel(Run run) : run_(std::move(run)) {}
-  void bind(std::span<void* const> operands) override { operands_.assign(operands.begin(), operands.end()); }
+  void bind(std::span<void* const> operands) override {
+    operands_.assign(operands.begin(), operands.end());
+  }
   void run(const RunContext& context) override { run_(std::span<void* const>(operands_), context); }
 
  private:

@@ -20,8 +20,8 @@ Bytes Layout::bytes(const Shape& shape, DType dtype) const {
   return shape.n() * round_up(shape.c(), block) * shape.h() * shape.w() * size_of(dtype);
 }
 
-// The library is asked, not the CPU: it may be held to less (ONEDNN_MAX_CPU_ISA), and its fast convolutions want the
-// block of the instructions that they use.
+// The library is asked, not the CPU: it may be held to less (ONEDNN_MAX_CPU_ISA), and its fast
+// convolutions want the block of the instructions that they use.
 int preferred_block() {
   const unsigned has = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
   return (has & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8;
@@ -47,7 +47,8 @@ void to_plain(const Layout& layout, const Shape& shape, const float* physical, f
   if (layout.opaque) {
     layout.opaque->to_plain(physical, plain);
   } else if (shape.rank() == 4 && layout.block > 1) {
-    for_each_element(shape, layout.block, [&](std::int64_t p, std::int64_t b) { plain[p] = physical[b]; });
+    for_each_element(shape, layout.block,
+                     [&](std::int64_t p, std::int64_t b) { plain[p] = physical[b]; });
   } else {
     std::memcpy(plain, physical, static_cast<std::size_t>(shape.elements()) * sizeof(float));
   }
@@ -58,7 +59,8 @@ void from_plain(const Layout& layout, const Shape& shape, const float* plain, fl
     layout.opaque->from_plain(plain, physical);
   } else if (shape.rank() == 4 && layout.block > 1) {
     std::memset(physical, 0, static_cast<std::size_t>(layout.bytes(shape, DType::kF32)));
-    for_each_element(shape, layout.block, [&](std::int64_t p, std::int64_t b) { physical[b] = plain[p]; });
+    for_each_element(shape, layout.block,
+                     [&](std::int64_t p, std::int64_t b) { physical[b] = plain[p]; });
   } else {
     std::memset(physical, 0, static_cast<std::size_t>(layout.bytes(shape, DType::kF32)));
     std::memcpy(physical, plain, static_cast<std::size_t>(shape.elements()) * sizeof(float));

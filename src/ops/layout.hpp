@@ -30,11 +30,13 @@ struct Layout {
     return opaque ? opaque->equals(*other.opaque) : block == other.block;
   }
   std::string describe(const Shape& shape) const;
-  /// Bytes of a tensor of this layout. Rank-1 tensors are padded to 16 values so that kernels may read whole vectors.
+  /// Bytes of a tensor of this layout. Rank-1 tensors are padded to 16 values so that kernels may
+  /// read whole vectors.
   Bytes bytes(const Shape& shape, DType dtype) const;
 };
 
-/// Block of activations with the instructions that oneDNN uses on this CPU: 16 with AVX-512, else 8.
+/// Block of activations with the instructions that oneDNN uses on this CPU: 16 with AVX-512,
+/// else 8.
 int preferred_block();
 
 /// Plain row-major values <-> a layout; shapes of rank other than 4 are copied as they are.

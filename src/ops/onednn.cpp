@@ -28,7 +28,8 @@ std::string WeightsLayout::describe() const {
   std::string text = "w";
   const auto& blocking = data.format_desc.blocking;
   for (int i = 0; i < blocking.inner_nblks; ++i) {
-    text += fmt::format(":{}{}", static_cast<char>('a' + blocking.inner_idxs[i]), blocking.inner_blks[i]);
+    text += fmt::format(":{}{}", static_cast<char>('a' + blocking.inner_idxs[i]),
+                        blocking.inner_blks[i]);
   }
   for (int i = 0; i < data.ndims; ++i) text += fmt::format(":{}", blocking.strides[i]);
   return text;
@@ -46,7 +47,8 @@ dnnl::memory::desc plain_desc(const dnnl::memory::desc& desc) {
   return {dims, dnnl::memory::data_type::f32, dims.size() == 5 ? Tag::abcde : Tag::abcd};
 }
 
-void reorder(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to, void* target) {
+void reorder(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to,
+             void* target) {
   dnnl::memory source_memory(from, engine(), source);
   dnnl::memory target_memory(to, engine(), target);
   dnnl::stream stream(engine());
@@ -80,11 +82,13 @@ void Call::add(int argument, const dnnl::memory::desc& desc, void* address) {
 }
 
 void Call::execute() {
-  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(),
-                                                      static_cast<int>(arguments_.size()), arguments_.data());
-  if (status == dnnl_out_of_memory) throw Error(ErrorCode::kResource, "", "out of memory while oneDNN ran a primitive");
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  if (status == dnnl_out_of_memory)
+    throw Error(ErrorCode::kResource, "", "out of memory while oneDNN ran a primitive");
   if (status != dnnl_success) {
-    throw Error(ErrorCode::kDevice, "", "oneDNN could not run a primitive (status {})", static_cast<int>(status));
+    throw Error(ErrorCode::kDevice, "", "oneDNN could not run a primitive (status {})",
+                static_cast<int>(status));
   }
 }
 

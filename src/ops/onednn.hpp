@@ -35,7 +35,8 @@ class WeightsLayout final : public OpaqueLayout {
 Layout weights_layout(const dnnl::memory::desc& desc);
 const dnnl::memory::desc& desc_of(const Layout& layout);
 
-/// One primitive with its arguments; addresses are fixed by bind, execute allocates nothing of ours.
+/// One primitive with its arguments; addresses are fixed by bind, execute allocates nothing of
+/// ours.
 class Call {
  public:
   void make(const dnnl::primitive& primitive) { primitive_ = primitive; }

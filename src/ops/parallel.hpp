@@ -7,8 +7,8 @@
 
 namespace lantern::ops {
 
-/// Runs body(job) for job in [0, jobs) on the compute team, split statically into contiguous ranges. What a job
-/// computes must not depend on which thread runs it.
+/// Runs body(job) for job in [0, jobs) on the compute team, split statically into contiguous
+/// ranges. What a job computes must not depend on which thread runs it.
 template <typename Body>
 void parallel_for(std::int64_t jobs, int threads, Body body) {
   if (threads <= 1 || jobs <= 1) {
@@ -32,7 +32,8 @@ void parallel_ranges(std::int64_t count, int threads, Body body) {
     const std::int64_t team = omp_get_num_threads();
     const std::int64_t share = (count / team + 15) / 16 * 16;
     const std::int64_t begin = std::min<std::int64_t>(count, share * omp_get_thread_num());
-    const std::int64_t end = omp_get_thread_num() + 1 == team ? count : std::min<std::int64_t>(count, begin + share);
+    const std::int64_t end =
+        omp_get_thread_num() + 1 == team ? count : std::min<std::int64_t>(count, begin + share);
     body(begin, end);
   }
 }

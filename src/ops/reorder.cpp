@@ -11,9 +11,10 @@ namespace {
 
 class WeightsReorder final : public Kernel {
  public:
-  WeightsReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) : from_(from), to_(to) {
-    call_.make(dnnl::reorder(
-        dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(), to, dnnl::primitive_attr())));
+  WeightsReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
+      : from_(from), to_(to) {
+    call_.make(dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(),
+                                                           to, dnnl::primitive_attr())));
   }
   void bind(std::span<void* const> operands) override {
     call_.clear();
@@ -27,16 +28,18 @@ class WeightsReorder final : public Kernel {
   onednn::Call call_;
 };
 
-// One (image, channel block of the larger side) job at a time; padding lanes of a blocked target are written as zero.
-void reorder_data(const float* src, float* dst, const BlockedExtents& from, const BlockedExtents& to, bool accumulate,
-                  int threads) {
+// One (image, channel block of the larger side) job at a time; padding lanes of a blocked target
+// are written as zero.
+void reorder_data(const float* src, float* dst, const BlockedExtents& from,
+                  const BlockedExtents& to, bool accumulate, int threads) {
   parallel_for(from.n * to.blocks, threads, [&](std::int64_t job) {
     const std::int64_t image = job / to.blocks;
     const std::int64_t cb = job % to.blocks;
     float* out = dst + to.offset(image, cb);
     for (int lane = 0; lane < to.block; ++lane) {
       const std::int64_t c = cb * to.block + lane;
-      const float* in = c < from.c ? src + from.offset(image, c / from.block) + c % from.block : nullptr;
+      const float* in =
+          c < from.c ? src + from.offset(image, c / from.block) + c % from.block : nullptr;
       for (std::int64_t i = 0; i < to.spatial; ++i) {
         const float value = in != nullptr ? in[i * from.block] : 0.0F;
         float& target = out[i * to.block + lane];
@@ -48,19 +51,23 @@ void reorder_data(const float* src, float* dst, const BlockedExtents& from, cons
 
 }  // namespace
 
-KernelChoice choose_reorder(const Shape& shape, const Layout& from, const Layout& to, bool accumulate, int threads) {
+KernelChoice choose_reorder(const Shape& shape, const Layout& from, const Layout& to,
+                            bool accumulate, int threads) {
   KernelChoice choice{.inputs = {from}, .outputs = {to}};
   if (from.opaque || to.opaque) {
-    LANTERN_ASSERT(from.opaque && to.opaque && !accumulate, "weights are reordered between library layouts");
+    LANTERN_ASSERT(from.opaque && to.opaque && !accumulate,
+                   "weights are reordered between library layouts");
     choice.name = "onednn:reorder";
     choice.kernel = std::make_unique<WeightsReorder>(onednn::desc_of(from), onednn::desc_of(to));
     return choice;
   }
   LANTERN_ASSERT(shape.rank() == 4, "only data tensors have blocked layouts");
   choice.name = "cpu";
-  choice.kernel = make_kernel([source = BlockedExtents(shape, from.block), target = BlockedExtents(shape, to.block),
-                               accumulate, threads](std::span<void* const> o, const RunContext&) {
-    reorder_data(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), source, target, accumulate, threads);
+  choice.kernel = make_kernel([source = BlockedExtents(shape, from.block),
+                               target = BlockedExtents(shape, to.block), accumulate,
+                               threads](std::span<void* const> o, const RunContext&) {
+    reorder_data(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), source, target,
+                 accumulate, threads);
   });
   return choice;
 }

@@ -70,16 +70,19 @@ class Selector {
   }
 
   KernelChoice choose(const Op& op) {
-    const auto found = std::ranges::find_if(kernel_table(), [&](const KernelEntry& e) { return e.op == op.def; });
+    const auto found =
+        std::ranges::find_if(kernel_table(), [&](const KernelEntry& e) { return e.op == op.def; });
     LANTERN_ASSERT(found != kernel_table().end(), fmt::format("op {} has a kernel", op.def->name));
     const SelectContext context{graph_, options_.block, options_.threads, layouts_};
     KernelChoice choice = found->choose(op, context);
-    LANTERN_ASSERT(choice.inputs.size() == op.inputs.size() && choice.outputs.size() == op.outputs.size(),
-                   fmt::format("kernel {} gives a layout for every operand", choice.name));
+    LANTERN_ASSERT(
+        choice.inputs.size() == op.inputs.size() && choice.outputs.size() == op.outputs.size(),
+        fmt::format("kernel {} gives a layout for every operand", choice.name));
     return choice;
   }
 
-  // The tensor itself or a copy of it in the wanted layout; copies are shared until somebody writes the original.
+  // The tensor itself or a copy of it in the wanted layout; copies are shared until somebody writes
+  // the original.
   std::size_t in_layout(TensorId id, const Layout& wanted, const Op& op) {
     const std::size_t tensor = index(id);
     if (!layouts_[tensor]) layouts_[tensor] = wanted;
@@ -97,10 +100,10 @@ class Selector {
     return copy;
   }
 
-  void add_reorder(std::size_t from, const Layout& from_layout, std::size_t to, const Layout& to_layout, bool accumulate,
-                   const Op& op) {
-    KernelChoice choice =
-        choose_reorder(result_.selected.tensors[from].shape, from_layout, to_layout, accumulate, options_.threads);
+  void add_reorder(std::size_t from, const Layout& from_layout, std::size_t to,
+                   const Layout& to_layout, bool accumulate, const Op& op) {
+    KernelChoice choice = choose_reorder(result_.selected.tensors[from].shape, from_layout,
+                                         to_layout, accumulate, options_.threads);
     push(choice, {.op = "reorder",
                   .kernel = choice.name,
                   .label = result_.selected.tensors[to].name,
@@ -113,7 +116,8 @@ class Selector {
 
   void push(KernelChoice& choice, SelectedOp op) {
     for (const Bytes bytes : choice.scratch) {
-      SelectedTensor scratch{.name = op.label + ".scratch", .role = graph::Role::kScratch, .dtype = DType::kU8};
+      SelectedTensor scratch{
+          .name = op.label + ".scratch", .role = graph::Role::kScratch, .dtype = DType::kU8};
       scratch.bytes = bytes;
       scratch.shape = Shape{bytes};
       scratch.layout = "raw";
@@ -126,8 +130,8 @@ class Selector {
     result_.kernels.push_back(std::move(choice.kernel));
   }
 
-  // The kernel for an op whose output is added to in another layout than the kernel's writes a transient instead, which
-  // is added afterwards.
+  // The kernel for an op whose output is added to in another layout than the kernel's writes a
+  // transient instead, which is added afterwards.
   static bool adds_elsewhere(const Op& op, const Op& chosen, std::size_t output) {
     return op.accumulates[output] && !chosen.accumulates[output];
   }
@@ -137,7 +141,8 @@ class Selector {
     KernelChoice choice = choose(op);
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       const std::optional<Layout>& fixed = layouts_[index(op.outputs[i])];
-      if (op.accumulates[i] && fixed && !(*fixed == choice.outputs[i])) chosen.accumulates[i] = false;
+      if (op.accumulates[i] && fixed && !(*fixed == choice.outputs[i]))
+        chosen.accumulates[i] = false;
     }
     if (chosen.accumulates != op.accumulates) choice = choose(chosen);
     SelectedOp selected{.op = std::string(op.def->name),
@@ -149,7 +154,8 @@ class Selector {
                         .flops = op.def->flops ? op.def->flops(graph_, op) : 0,
                         .image_group = choice.image_group};
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      selected.reads.push_back(static_cast<std::uint32_t>(in_layout(op.inputs[i], choice.inputs[i], op)));
+      selected.reads.push_back(
+          static_cast<std::uint32_t>(in_layout(op.inputs[i], choice.inputs[i], op)));
     }
     struct After {
       std::size_t from, to;
@@ -164,8 +170,11 @@ class Selector {
       const bool accumulate = chosen.accumulates[i];
       std::size_t written = tensor;
       if (adds_elsewhere(op, chosen, i) || !(*layouts_[tensor] == choice.outputs[i])) {
-        // The tensor's layout is fixed already: write a transient and convert (or add) it afterwards.
-        LANTERN_ASSERT(!accumulate, fmt::format("kernel {} accumulates in the layout that the tensor has", choice.name));
+        // The tensor's layout is fixed already: write a transient and convert (or add) it
+        // afterwards.
+        LANTERN_ASSERT(
+            !accumulate,
+            fmt::format("kernel {} accumulates in the layout that the tensor has", choice.name));
         written = add_tensor({.name = graph_.tensor(op.outputs[i]).name + "'",
                               .role = graph::Role::kGradient,
                               .shape = graph_.type(op.outputs[i]).shape,
@@ -190,8 +199,9 @@ class Selector {
   Selection result_;
 };
 
-// oneDNN divides the work of a primitive when the primitive is made, by the team size of the calling thread. That must
-// be the program's, or the bits and the scratch memory would depend on what ran in this thread before.
+// oneDNN divides the work of a primitive when the primitive is made, by the team size of the
+// calling thread. That must be the program's, or the bits and the scratch memory would depend on
+// what ran in this thread before.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
@@ -209,7 +219,8 @@ Selection select(const graph::Graph& graph, const SelectOptions& options) {
   const TeamSize team(options.threads);
   Selection result = Selector(graph, options).run();
   for (SelectedOp& op : result.selected.ops) {
-    for (const std::uint32_t tensor : op.reads) op.bytes_touched += result.selected.tensors[tensor].bytes;
+    for (const std::uint32_t tensor : op.reads)
+      op.bytes_touched += result.selected.tensors[tensor].bytes;
     for (std::size_t i = 0; i < op.writes.size(); ++i) {
       op.bytes_touched += result.selected.tensors[op.writes[i]].bytes * (op.accumulates[i] ? 2 : 1);
     }

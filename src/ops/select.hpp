@@ -8,7 +8,8 @@
 
 namespace lantern::ops {
 
-/// The physical program: plain numbers for the planner, and beside them the kernels and layouts that run it.
+/// The physical program: plain numbers for the planner, and beside them the kernels and layouts
+/// that run it.
 struct Selection {
   graph::Selected selected;
   std::vector<std::unique_ptr<Kernel>> kernels;  ///< parallel to selected.ops
@@ -20,8 +21,9 @@ struct SelectOptions {
   int block = preferred_block();
 };
 
-/// Chooses for every op its kernel, for every tensor its layout; where a reader wants another layout than the
-/// tensor has, a reorder op is inserted. Pure: equal graphs and options give equal selections.
+/// Chooses for every op its kernel, for every tensor its layout; where a reader wants another
+/// layout than the tensor has, a reorder op is inserted. Pure: equal graphs and options give equal
+/// selections.
 Selection select(const graph::Graph& graph, const SelectOptions& options);
 
 }  // namespace lantern::ops

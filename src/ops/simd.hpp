@@ -5,7 +5,8 @@
 
 namespace lantern::ops {
 
-/// A channel block as one vector; GCC lowers it to what the CPU has (zmm, pairs of ymm, ...). Block 1 is plain storage.
+/// A channel block as one vector; GCC lowers it to what the CPU has (zmm, pairs of ymm, ...). Block
+/// 1 is plain storage.
 template <int B>
 struct Vec {
   typedef float Float __attribute__((vector_size(B * 4)));
@@ -30,7 +31,8 @@ inline typename Vec<B>::Float splat(float x) {
   return v + x;
 }
 template <int B>
-inline typename Vec<B>::Float select(typename Vec<B>::Int mask, typename Vec<B>::Float yes, typename Vec<B>::Float no) {
+inline typename Vec<B>::Float select(typename Vec<B>::Int mask, typename Vec<B>::Float yes,
+                                     typename Vec<B>::Float no) {
   return mask ? yes : no;
 }
 template <int B>
@@ -42,8 +44,8 @@ inline typename Vec<B>::Float min(typename Vec<B>::Float a, typename Vec<B>::Flo
   return a < b ? a : b;
 }
 
-/// exp, relative error below 1e-7 on [-87.3, 88.3] (Cody-Waite reduction, degree-7 polynomial on [-ln2/2, ln2/2]); 0
-/// below, 2.2e38 above; NaN stays NaN.
+/// exp, relative error below 1e-7 on [-87.3, 88.3] (Cody-Waite reduction, degree-7 polynomial on
+/// [-ln2/2, ln2/2]); 0 below, 2.2e38 above; NaN stays NaN.
 template <int B>
 inline typename Vec<B>::Float exp(typename Vec<B>::Float x) {
   using Float = typename Vec<B>::Float;

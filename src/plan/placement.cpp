@@ -30,17 +30,20 @@ Packing first_fit(const std::vector<Interval>& intervals, const Order& order) {
     }
     packing.offsets[i] = offset;
     packing.bytes = std::max(packing.bytes, offset + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
-                                   [&](Bytes value, std::size_t j) { return value < packing.offsets[j]; }),
-                  i);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](Bytes value, std::size_t j) { return value < packing.offsets[j]; }),
+        i);
   }
   return packing;
 }
 
-Order sorted_by(const std::vector<Interval>& intervals, const std::function<double(const Interval&)>& key) {
+Order sorted_by(const std::vector<Interval>& intervals,
+                const std::function<double(const Interval&)>& key) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(intervals[a]) > key(intervals[b]); });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return key(intervals[a]) > key(intervals[b]); });
   return order;
 }
 
@@ -88,12 +91,16 @@ Packing pack(const std::vector<Interval>& intervals) {
   constexpr double kMostComparisons = 4e9;  // a few seconds, with ten thousands of blocks as well
   const auto count = static_cast<double>(intervals.size());
   const auto rounds =
-      std::min(kMostRounds, static_cast<int>(std::min(1e6, kMostComparisons / std::max(1.0, count * count))));
+      std::min(kMostRounds,
+               static_cast<int>(std::min(1e6, kMostComparisons / std::max(1.0, count * count))));
   for (int round = 0; round < rounds && best.bytes > bound; ++round) {
-    // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast and repeatable.
+    // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast
+    // and repeatable.
     Order order = best_order;
     const std::size_t shift = static_cast<std::size_t>(round) % order.size();
-    const auto touches = [&](std::size_t i) { return best.offsets[i] + aligned(intervals[i]) == best.bytes; };
+    const auto touches = [&](std::size_t i) {
+      return best.offsets[i] + aligned(intervals[i]) == best.bytes;
+    };
     const auto top = std::ranges::find_if(order, touches);
     if (top == order.end()) break;
     const std::size_t value = *top;

@@ -18,8 +18,9 @@ struct Packing {
   Bytes bytes = 0;             ///< end of the highest block
 };
 
-/// Offline interval packing (memory.md 3.4): first fit over several orders, then blocks at the top are moved to the
-/// front of the order while that lowers the top. Offsets are multiples of kAlignment.
+/// Offline interval packing (memory.md 3.4): first fit over several orders, then blocks at the top
+/// are moved to the front of the order while that lowers the top. Offsets are multiples of
+/// kAlignment.
 Packing pack(const std::vector<Interval>& intervals);
 
 /// Largest sum of bytes alive at one step: no packing can be smaller.

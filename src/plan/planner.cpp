@@ -46,7 +46,9 @@ class Planner {
   }
 
  private:
-  bool persistent(std::uint32_t tensor) const { return graph::is_persistent(selected_.tensors[tensor].role); }
+  bool persistent(std::uint32_t tensor) const {
+    return graph::is_persistent(selected_.tensors[tensor].role);
+  }
 
   void measure_uses() {
     for (std::size_t position = 0; position < selected_.ops.size(); ++position) {
@@ -67,7 +69,8 @@ class Planner {
   void extend_to_end() {
     std::array<std::int64_t, graph::kProgramKinds> ends{};
     for (std::size_t position = 0; position < selected_.ops.size(); ++position) {
-      ends[static_cast<std::size_t>(selected_.ops[position].program)] = static_cast<std::int64_t>(position);
+      ends[static_cast<std::size_t>(selected_.ops[position].program)] =
+          static_cast<std::int64_t>(position);
     }
     for (Use& use : uses_) {
       if (use.used()) use.last = ends[static_cast<std::size_t>(use.program)];
@@ -88,7 +91,8 @@ class Planner {
         const std::uint32_t input = op.reads[static_cast<std::size_t>(hint.input)];
         const std::uint32_t owner = root(input);
         const auto here = static_cast<std::int64_t>(position);
-        if (persistent(output) || persistent(owner) || root(output) != output || owner == output) continue;
+        if (persistent(output) || persistent(owner) || root(output) != output || owner == output)
+          continue;
         if (uses_[output].first != here || uses_[owner].last != here) continue;
         if (selected_.tensors[output].bytes > selected_.tensors[owner].bytes) continue;
         if (std::ranges::count(op.reads, input) != 1) continue;
@@ -114,7 +118,8 @@ class Planner {
       std::vector<std::uint32_t> owners;
       for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
         const Use& use = uses_[i];
-        if (persistent(i) || !use.used() || root(i) != i || static_cast<int>(use.program) != kind) continue;
+        if (persistent(i) || !use.used() || root(i) != i || static_cast<int>(use.program) != kind)
+          continue;
         intervals.push_back({selected_.tensors[i].bytes, use.first, use.last});
         owners.push_back(i);
       }
@@ -126,7 +131,8 @@ class Planner {
       live = std::max(live, live_peak(intervals));
     }
     for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (root(i) != i) result_.placements[i] = {result_.placements[root(i)].offset, selected_.tensors[i].bytes};
+      if (root(i) != i)
+        result_.placements[i] = {result_.placements[root(i)].offset, selected_.tensors[i].bytes};
       result_.alias_of[i] = root(i);
     }
     result_.arena_bytes = round_up(top + highest, 4096);

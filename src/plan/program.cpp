@@ -5,11 +5,12 @@
 namespace lantern::plan {
 
 std::string Program::dump(const graph::Selected& selected) const {
-  std::string text = fmt::format("arena {} persistent {} live peak {}\n", arena_bytes, persistent_bytes,
-                                 live_peak_bytes);
+  std::string text = fmt::format("arena {} persistent {} live peak {}\n", arena_bytes,
+                                 persistent_bytes, live_peak_bytes);
   for (std::size_t i = 0; i < selected.tensors.size(); ++i) {
     if (!graph::is_persistent(selected.tensors[i].role)) continue;
-    text += fmt::format("PLACE {} +{} {}\n", selected.tensors[i].name, placements[i].offset, placements[i].bytes);
+    text += fmt::format("PLACE {} +{} {}\n", selected.tensors[i].name, placements[i].offset,
+                        placements[i].bytes);
   }
   for (int kind = 0; kind < graph::kProgramKinds; ++kind) {
     const auto& list = programs[static_cast<std::size_t>(kind)];
@@ -20,8 +21,9 @@ std::string Program::dump(const graph::Selected& selected) const {
       switch (instruction.kind) {
         case Instruction::Kind::kAlloc:
           live += placements[instruction.index].bytes;
-          text += fmt::format("  ALLOC {} +{} {} live {}\n", selected.tensors[instruction.index].name,
-                              placements[instruction.index].offset, placements[instruction.index].bytes, live);
+          text += fmt::format(
+              "  ALLOC {} +{} {} live {}\n", selected.tensors[instruction.index].name,
+              placements[instruction.index].offset, placements[instruction.index].bytes, live);
           break;
         case Instruction::Kind::kFree:
           live -= placements[instruction.index].bytes;

@@ -15,7 +15,8 @@ inline constexpr Bytes kAlignment = 256;
 /// One step of a program. `index` is an op (kRun) or a tensor (kAlloc, kFree).
 struct Instruction {
   enum class Kind : std::uint8_t {
-    kAlloc,  ///< the tensor's bytes come to life: for the checker and for people, the executor skips it
+    kAlloc,  ///< the tensor's bytes come to life: for the checker and for people, the executor
+             ///< skips it
     kRun,
     kFree,
   };
@@ -29,8 +30,9 @@ struct Placement {
   Bytes bytes = 0;
 };
 
-/// The whole of what will happen: the ordered instructions of every program and a fixed place for every tensor.
-/// Persistent tensors keep their place through all programs; transients of different programs may share bytes.
+/// The whole of what will happen: the ordered instructions of every program and a fixed place for
+/// every tensor. Persistent tensors keep their place through all programs; transients of different
+/// programs may share bytes.
 struct Program {
   std::array<std::vector<Instruction>, graph::kProgramKinds> programs;
   std::vector<Placement> placements;  ///< parallel to Selected::tensors
@@ -38,7 +40,8 @@ struct Program {
   std::vector<std::uint32_t> alias_of;
   Bytes arena_bytes = 0;
   Bytes persistent_bytes = 0;
-  Bytes live_peak_bytes = 0;  ///< largest sum of live tensors; arena_bytes minus it is what placement wastes
+  Bytes live_peak_bytes =
+      0;  ///< largest sum of live tensors; arena_bytes minus it is what placement wastes
 
   const std::vector<Instruction>& of(graph::ProgramKind kind) const {
     return programs[static_cast<std::size_t>(kind)];

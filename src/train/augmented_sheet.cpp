@@ -19,15 +19,18 @@ draw::RgbPicture to_picture(std::span<const float> planes, int channels, int wid
   for (std::size_t c = 0; c < 3; ++c) {
     const auto plane = planes.subspan(channels >= 3 ? c * area : 0, area);
     for (std::size_t i = 0; i < area; ++i) {
-      picture.pixels[3 * i + c] = static_cast<std::uint8_t>(std::clamp(plane[i], 0.0F, 1.0F) * 255 + 0.5F);
+      picture.pixels[3 * i + c] =
+          static_cast<std::uint8_t>(std::clamp(plane[i], 0.0F, 1.0F) * 255 + 0.5F);
     }
   }
   return picture;
 }
 
-std::vector<draw::LabelledBox> to_boxes(std::span<const float> rows, std::span<const std::string> names) {
+std::vector<draw::LabelledBox> to_boxes(std::span<const float> rows,
+                                        std::span<const std::string> names) {
   std::vector<draw::LabelledBox> boxes;
-  for (; rows.size() >= kTruthColumns && rows[2] > 0; rows = rows.subspan(kTruthColumns)) {  // w is 0: no more
+  for (; rows.size() >= kTruthColumns && rows[2] > 0;
+       rows = rows.subspan(kTruthColumns)) {  // w is 0: no more
     const auto id = static_cast<std::size_t>(rows[4]);
     boxes.push_back({rows[0], rows[1], rows[2], rows[3], static_cast<int>(rows[4]),
                      id < names.size() ? names[id] : std::to_string(id)});
@@ -37,10 +40,12 @@ std::vector<draw::LabelledBox> to_boxes(std::span<const float> rows, std::span<c
 
 }  // namespace
 
-std::int64_t save_augmented_sheet(data::LoaderSpec spec, std::int64_t count, std::span<const std::string> names,
+std::int64_t save_augmented_sheet(data::LoaderSpec spec, std::int64_t count,
+                                  std::span<const std::string> names,
                                   const std::filesystem::path& path) {
   const std::int64_t last = spec.last_iteration;
-  const std::int64_t truth_row = std::int64_t{spec.augment.max_boxes} * static_cast<std::int64_t>(kTruthColumns);
+  const std::int64_t truth_row =
+      std::int64_t{spec.augment.max_boxes} * static_cast<std::int64_t>(kTruthColumns);
   spec.queue = 1;
   std::vector<draw::RgbPicture> pictures;
   std::vector<std::string> captions;
@@ -50,9 +55,10 @@ std::int64_t save_augmented_sheet(data::LoaderSpec spec, std::int64_t count, std
     const data::Batch& batch = loader.next();
     const std::int64_t floats = std::int64_t{batch.channels} * batch.net_w * batch.net_h;
     for (std::int64_t i = 0; i < batch.count && std::ssize(pictures) < count; ++i) {
-      const auto planes = batch.images.subspan(static_cast<std::size_t>(i * floats), static_cast<std::size_t>(floats));
-      const auto rows =
-          batch.truth.subspan(static_cast<std::size_t>(i * truth_row), static_cast<std::size_t>(truth_row));
+      const auto planes = batch.images.subspan(static_cast<std::size_t>(i * floats),
+                                               static_cast<std::size_t>(floats));
+      const auto rows = batch.truth.subspan(static_cast<std::size_t>(i * truth_row),
+                                            static_cast<std::size_t>(truth_row));
       draw::RgbPicture& picture =
           pictures.emplace_back(to_picture(planes, batch.channels, batch.net_w, batch.net_h));
       draw::draw_detections(picture.view(), to_boxes(rows, names), static_cast<int>(names.size()));
@@ -66,7 +72,9 @@ std::int64_t save_augmented_sheet(data::LoaderSpec spec, std::int64_t count, std
     cells.push_back({pictures[i].width, pictures[i].height, pictures[i].pixels, captions[i]});
   }
   draw::RgbPicture sheet = draw::contact_sheet(cells);
-  data::Image image{.w = static_cast<int>(sheet.width), .h = static_cast<int>(sheet.height), .c = 3,
+  data::Image image{.w = static_cast<int>(sheet.width),
+                    .h = static_cast<int>(sheet.height),
+                    .c = 3,
                     .pixels = std::move(sheet.pixels)};
   AtomicFile file(path);
   file.write(std::span<const std::byte>(data::encode_png(image)));

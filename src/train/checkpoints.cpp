@@ -11,20 +11,25 @@ namespace lantern::train {
 
 namespace fs = std::filesystem;
 
-Checkpoints::Checkpoints(fs::path folder, std::string base, std::string cfg_file, std::int64_t save_weights,
-                         std::int64_t save_last, std::int64_t start)
-    : folder_(std::move(folder)), base_(std::move(base)), save_weights_(save_weights), save_last_(save_last),
-      last_numbered_(start), last_saved_(start) {
-  // Darknet cuts the cfg's name at its first dot, so two cfgs can share a base; a note beside the files tells whose
-  // they are.
+Checkpoints::Checkpoints(fs::path folder, std::string base, std::string cfg_file,
+                         std::int64_t save_weights, std::int64_t save_last, std::int64_t start)
+    : folder_(std::move(folder)),
+      base_(std::move(base)),
+      save_weights_(save_weights),
+      save_last_(save_last),
+      last_numbered_(start),
+      last_saved_(start) {
+  // Darknet cuts the cfg's name at its first dot, so two cfgs can share a base; a note beside the
+  // files tells whose they are.
   const std::string name = fs::path(cfg_file).filename().string();
   const fs::path note = folder_ / (base_ + ".cfg-name");
   std::error_code code;
   if (fs::exists(note, code)) {
     const std::string owner = read_file(note, 1_MiB);
     if (owner != name) {
-      log::warning("{} holds weights of {} under the name {}_*.weights; this run of {} writes over them", folder_.string(),
-                   owner, base_, name);
+      log::warning(
+          "{} holds weights of {} under the name {}_*.weights; this run of {} writes over them",
+          folder_.string(), owner, base_, name);
     }
   }
   write_file_atomically(note, name);
@@ -35,23 +40,27 @@ void Checkpoints::after_iteration(const exec::Model& model, std::int64_t t, std:
     last_numbered_ = t;
     save(model, std::to_string(t), seen);
   }
-  if (save_weights_ > save_last_ && (t >= last_saved_ + save_last_ || (t % save_last_ == 0 && t > 1))) {
+  if (save_weights_ > save_last_ &&
+      (t >= last_saved_ + save_last_ || (t % save_last_ == 0 && t > 1))) {
     last_saved_ = t;
     save(model, "last", seen);
   }
 }
 
-fs::path Checkpoints::save(const exec::Model& model, const std::string& suffix, std::uint64_t seen) {
+fs::path Checkpoints::save(const exec::Model& model, const std::string& suffix,
+                           std::uint64_t seen) {
   const fs::path path = folder_ / fmt::format("{}_{}.weights", base_, suffix);
   std::vector<float> values;
   for (std::size_t i = 0; i < model.lowered().parameters.size(); ++i) {
     const layers::ParameterBinding& binding = model.lowered().parameters[i];
-    values.resize(static_cast<std::size_t>(model.lowered().graph.type(binding.tensor).shape.elements()));
+    values.resize(
+        static_cast<std::size_t>(model.lowered().graph.type(binding.tensor).shape.elements()));
     model.get_parameter(i, values);
     for (const float value : values) {
       if (!std::isfinite(value)) {
         throw Error(ErrorCode::kFailed, path.string(),
-                    "not written: {} of layer {} holds a value that is not finite; lower learning_rate or lengthen "
+                    "not written: {} of layer {} holds a value that is not finite; lower "
+                    "learning_rate or lengthen "
                     "burn_in and start again from the last good weights",
                     binding.array, binding.layer);
       }

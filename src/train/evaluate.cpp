@@ -94,7 +94,8 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
                                   .nms_threshold = options.nms_thresh};
       if (options.letter_box) decoding.letterboxed_image = {item.image_w, item.image_h};
       precision.add_image(
-          inference.detections(i, decoding), truths_of(labels.labels[index], options.drop_duplicates),
+          inference.detections(i, decoding),
+          truths_of(labels.labels[index], options.drop_duplicates),
           difficult.empty() ? std::vector<eval::Truth>{} : truths_of(difficult[index]));
       ++result.images;
     }

@@ -1,8 +1,8 @@
 #include "train/metrics.hpp"
 
 #include <cmath>
-#include <utility>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -12,13 +12,16 @@ namespace lantern::train {
 
 namespace {
 // JSON has no NaN: a value that is not finite becomes null.
-nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+nlohmann::json number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
 }  // namespace
 
 Metrics::Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title,
                  std::int64_t max_iterations, double max_chart_loss)
     : log_path_(std::move(log)), chart_path_(std::move(chart)), log_(log_path_, std::ios::app) {
-  if (!log_) throw Error(ErrorCode::kResource, log_path_.string(), "the metrics log cannot be written");
+  if (!log_)
+    throw Error(ErrorCode::kResource, log_path_.string(), "the metrics log cannot be written");
   std::error_code code;
   if (std::filesystem::is_regular_file(log_path_, code)) {
     log_bytes_ = std::filesystem::file_size(log_path_, code);
@@ -27,10 +30,13 @@ Metrics::Metrics(std::filesystem::path log, std::filesystem::path chart, std::st
       write_line("");  // ends the line in which an earlier run was killed
     }
   }
-  const std::filesystem::path folder = chart_path_.has_parent_path() ? chart_path_.parent_path() : ".";
-  if (!std::filesystem::is_directory(folder, code) || std::filesystem::is_directory(chart_path_, code)) {
-    throw Error(ErrorCode::kResource, chart_path_.string(), "the chart cannot be written: {}",
-                std::filesystem::is_directory(folder, code) ? "it is a folder" : "there is no such folder");
+  const std::filesystem::path folder =
+      chart_path_.has_parent_path() ? chart_path_.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder, code) ||
+      std::filesystem::is_directory(chart_path_, code)) {
+    throw Error(
+        ErrorCode::kResource, chart_path_.string(), "the chart cannot be written: {}",
+        std::filesystem::is_directory(folder, code) ? "it is a folder" : "there is no such folder");
   }
   chart_.title = std::move(title);
   chart_.max_iterations = max_iterations;
@@ -79,16 +85,20 @@ void Metrics::write_line(const std::string& line) {
   }
   log_.close();
   std::error_code code;
-  if (std::filesystem::is_regular_file(log_path_, code)) std::filesystem::resize_file(log_path_, log_bytes_, code);
-  log::warning("{}: the metrics log cannot be written any more (disk full?); training goes on without it",
-               log_path_.string());
+  if (std::filesystem::is_regular_file(log_path_, code))
+    std::filesystem::resize_file(log_path_, log_bytes_, code);
+  log::warning(
+      "{}: the metrics log cannot be written any more (disk full?); training goes on without it",
+      log_path_.string());
 }
 
 void Metrics::add_map(std::int64_t iteration, double map, double iou_thresh) {
   const std::string name = fmt::format("mAP@{:.2f}", iou_thresh);
   if (chart_.percents.empty()) chart_.percents.push_back({name, {}});
   chart_.percents[0].points.push_back({iteration, map});
-  write_line(nlohmann::json{{"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}.dump());
+  write_line(nlohmann::json{
+      {"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}
+                 .dump());
 }
 
 void Metrics::draw_chart(std::optional<double> hours_left) {
@@ -97,9 +107,11 @@ void Metrics::draw_chart(std::optional<double> hours_left) {
     write_file_atomically(chart_path_, draw::render_chart(chart_, draw::ChartFormat::kPng));
     std::filesystem::path svg = chart_path_;
     svg.replace_extension(".svg");
-    if (svg != chart_path_) write_file_atomically(svg, draw::render_chart(chart_, draw::ChartFormat::kSvg));
+    if (svg != chart_path_)
+      write_file_atomically(svg, draw::render_chart(chart_, draw::ChartFormat::kSvg));
   } catch (const Error& error) {
-    if (!std::exchange(chart_refused_, true)) log::warning("{}; training goes on without this chart", error.what());
+    if (!std::exchange(chart_refused_, true))
+      log::warning("{}; training goes on without this chart", error.what());
   }
 }
 

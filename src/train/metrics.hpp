@@ -24,17 +24,18 @@ struct IterationRecord {
   std::vector<exec::LossReport> losses;  ///< of the last mini-batch
 };
 
-/// The metrics log (JSON lines, one an iteration, one an evaluation) and the chart that is drawn from it.
+/// The metrics log (JSON lines, one an iteration, one an evaluation) and the chart that is drawn
+/// from it.
 class Metrics {
  public:
-  Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title, std::int64_t max_iterations,
-          double max_chart_loss);
+  Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title,
+          std::int64_t max_iterations, double max_chart_loss);
 
   /// A log that cannot be written any more (full disk) ends with its last whole line and a warning.
   void add(const IterationRecord& record);
   void add_map(std::int64_t iteration, double map, double iou_thresh);
-  /// Draws the chart as PNG, and beside it as SVG; atomic. A chart that cannot be written is a warning, once: it costs
-  /// no training.
+  /// Draws the chart as PNG, and beside it as SVG; atomic. A chart that cannot be written is a
+  /// warning, once: it costs no training.
   void draw_chart(std::optional<double> hours_left);
   const std::filesystem::path& chart() const { return chart_path_; }
 

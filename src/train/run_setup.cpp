@@ -34,15 +34,17 @@ Head last_head(const layers::Network& network) {
     std::visit(
         [&](const auto& spec) {
           using S = std::decay_t<decltype(spec)>;
-          if constexpr (std::is_base_of_v<layers::HeadSpec, S> || std::is_same_v<S, layers::RegionSpec>) {
+          if constexpr (std::is_base_of_v<layers::HeadSpec, S> ||
+                        std::is_same_v<S, layers::RegionSpec>) {
             head = Head{spec.classes, spec.max, spec.jitter, spec.resize, spec.random, layer.where};
           }
         },
         layer.spec);
   }
   if (!head) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: a detector needs a [yolo], [Gaussian_yolo] or [region] layer; this cfg has none");
+    throw Error(
+        ErrorCode::kInvalidConfig, network.path,
+        "error: a detector needs a [yolo], [Gaussian_yolo] or [region] layer; this cfg has none");
   }
   return *head;
 }
@@ -53,7 +55,8 @@ fs::path prepare_backup(const fs::path& folder, Console& console) {
   if (!fs::exists(folder, code)) {
     fs::create_directories(folder, code);
     if (code) {
-      throw Error(ErrorCode::kResource, folder.string(), "the backup folder cannot be made: {}", code.message());
+      throw Error(ErrorCode::kResource, folder.string(), "the backup folder cannot be made: {}",
+                  code.message());
     }
     console.notice(fmt::format("made the backup folder {}", folder.string()));
   }
@@ -68,8 +71,8 @@ fs::path prepare_backup(const fs::path& folder, Console& console) {
   return folder;
 }
 
-data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head, const TrainSettings& settings,
-                             Console& console) {
+data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head,
+                             const TrainSettings& settings, Console& console) {
   std::vector<std::string> messages;
   data::AugmentSpec augment;
   augment.net_w = net.width;
@@ -90,20 +93,23 @@ data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head, const
   augment.letter_box = settings.letter_box.value_or(net.letter_box != 0);
   for (const std::string& message : messages) console.notice(message);
   if (net.angle != 0 || net.aspect != 1) {
-    console.notice("angle and aspect are not used in detector training (as in Darknet): they are classifier keys");
+    console.notice(
+        "angle and aspect are not used in detector training (as in Darknet): they are classifier "
+        "keys");
   }
   return augment;
 }
 
 std::shared_ptr<const data::Dataset> read_dataset(const fs::path& list_path, int classes,
-                                                  const layers::NetSpec& net, const TrainSettings& settings,
+                                                  const layers::NetSpec& net,
+                                                  const TrainSettings& settings,
                                                   const fs::path& backup, Console& console) {
   const data::ImageList list = data::read_image_list(list_path);
-  data::LabelSet labels =
-      data::scan_labels(list, {.classes = classes,
-                               .threads = std::max(settings.threads, settings.loader_threads),
-                               .missing_is_error = net.missing_labels == layers::MissingLabels::kError,
-                               .strict = settings.strict});
+  data::LabelSet labels = data::scan_labels(
+      list, {.classes = classes,
+             .threads = std::max(settings.threads, settings.loader_threads),
+             .missing_is_error = net.missing_labels == layers::MissingLabels::kError,
+             .strict = settings.strict});
   const std::string summary = labels.summary();
   if (!summary.empty()) console.notice(summary);
   labels.write_bad_labels(backup / "bad_labels.txt");
@@ -118,11 +124,14 @@ namespace {
 // Keys that choose how to compute, not what: they change no result, so old cfgs keep working.
 void name_idle_keys(const layers::NetSpec& net, Console& console) {
   if (net.optimized_memory > 1) {
-    console.notice(fmt::format("optimized_memory={}: nothing is moved out of memory in this version; results are the same",
-                               net.optimized_memory));
+    console.notice(fmt::format(
+        "optimized_memory={}: nothing is moved out of memory in this version; results are the same",
+        net.optimized_memory));
   }
-  if (net.try_fix_nan != 0) console.notice("try_fix_nan: values are not replaced; on_nan= says what a NaN does");
-  if (net.cache != layers::Cache::kNone) console.notice("cache: images are decoded anew each time in this version");
+  if (net.try_fix_nan != 0)
+    console.notice("try_fix_nan: values are not replaced; on_nan= says what a NaN does");
+  if (net.cache != layers::Cache::kNone)
+    console.notice("cache: images are decoded anew each time in this version");
 }
 
 }  // namespace
@@ -140,13 +149,15 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   const fs::path names_path = run.data_file.file("names", "data/names.list");
   if (run.data_file.has("names") || fs::exists(names_path)) {
     run.names = data::read_names(names_path);
-    data::check_class_counts(run.classes, head.where, &run.data_file, &run.names, names_path, diagnostics);
+    data::check_class_counts(run.classes, head.where, &run.data_file, &run.names, names_path,
+                             diagnostics);
   } else {
     data::check_class_counts(run.classes, head.where, &run.data_file, nullptr, {}, diagnostics);
     for (int i = 0; i < run.classes; ++i) run.names.push_back(fmt::format("class {}", i));
   }
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
-  for (const Diagnostics::Entry& entry : diagnostics.entries()) log::warning("{}: {}", entry.where, entry.message);
+  for (const Diagnostics::Entry& entry : diagnostics.entries())
+    log::warning("{}: {}", entry.where, entry.message);
 
   const std::string file_name = fs::path(settings.cfg_file).filename().string();
   run.base = file_name.substr(0, file_name.find('.'));
@@ -154,7 +165,8 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   run.seed = settings.seed.value_or(static_cast<std::uint64_t>(run.network.net.seed));
   run.augment = augment_of(run.network.net, head, settings, console);
 
-  // Both lists are read before anything is made: an empty validation list must not surface hours later.
+  // Both lists are read before anything is made: an empty validation list must not surface hours
+  // later.
   const fs::path train_list = run.data_file.file("train", "data/train.txt");
   if (settings.map) {
     if (!run.data_file.has("valid")) {
@@ -165,7 +177,8 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
     }
     static_cast<void>(data::read_image_list(run.valid_list));
   }
-  run.dataset = read_dataset(train_list, run.classes, run.network.net, settings, run.backup, console);
+  run.dataset =
+      read_dataset(train_list, run.classes, run.network.net, settings, run.backup, console);
   const std::int64_t max_batches = run.network.net.max_batches;
   run.save_weights = run.data_file.integer("saveweights", max_batches < 10000 ? 1000 : 10000, 1);
   run.save_last = run.data_file.integer("savelast", 100, 1);

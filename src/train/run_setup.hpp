@@ -18,14 +18,14 @@ struct RunSetup {
   layers::Network network;
   data::DataFile data_file;
   std::vector<std::string> names;
-  std::string base;                 ///< cfg name up to its first dot: the stem of checkpoint names
-  std::filesystem::path backup;     ///< exists and can be written
+  std::string base;              ///< cfg name up to its first dot: the stem of checkpoint names
+  std::filesystem::path backup;  ///< exists and can be written
   std::shared_ptr<const data::Dataset> dataset;
   data::AugmentSpec augment;
-  float random = 0;                 ///< multi-scale range of the last head
+  float random = 0;  ///< multi-scale range of the last head
   int classes = 0;
   std::uint64_t seed = 0;
-  std::filesystem::path valid_list; ///< empty unless evaluation is on
+  std::filesystem::path valid_list;  ///< empty unless evaluation is on
   std::int64_t save_weights = 10000;
   std::int64_t save_last = 100;
 };

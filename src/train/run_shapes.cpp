@@ -37,7 +37,8 @@ std::int64_t RunShapes::images(std::int64_t iteration) const {
 std::int64_t RunShapes::largest_images() const {
   std::int64_t largest = base_;
   if (dynamic_) {
-    for (const NetSize& size : possible_sizes(scale_)) largest = std::max(largest, mini_batch_of(size));
+    for (const NetSize& size : possible_sizes(scale_))
+      largest = std::max(largest, mini_batch_of(size));
   }
   return largest * subdivisions_;
 }
@@ -47,7 +48,8 @@ data::IterationShape RunShapes::loader_shape(std::int64_t iteration) const {
   std::int64_t first = iteration * base_ * subdivisions_;
   if (dynamic_) {
     const std::int64_t k = iteration / kIterationsPerSize;
-    first = first_image_[static_cast<std::size_t>(k)] + iteration % kIterationsPerSize * images(iteration);
+    first = first_image_[static_cast<std::size_t>(k)] +
+            iteration % kIterationsPerSize * images(iteration);
   }
   return {static_cast<int>(s.width), static_cast<int>(s.height), images(iteration), first};
 }

@@ -18,14 +18,14 @@ struct TrainSettings {
   float thresh = 0.25F;
   float iou_thresh = 0.5F;
   std::optional<bool> letter_box;
-  bool strict = false;       ///< the first bad label or image is fatal
-  int threads = 1;           ///< compute team
+  bool strict = false;  ///< the first bad label or image is fatal
+  int threads = 1;      ///< compute team
   int loader_threads = 1;
   std::optional<std::uint64_t> seed;
-  std::string on_nan;        ///< empty: the cfg's; "stop" or "skip"
-  std::string log_file;      ///< metrics as JSON lines; empty: <backup>/<base>_metrics.jsonl
-  std::string chart_file;    ///< empty: <backup>/chart_<base>.png
-  int show_images = 0;       ///< save that many augmented pictures as one contact sheet before training
+  std::string on_nan;      ///< empty: the cfg's; "stop" or "skip"
+  std::string log_file;    ///< metrics as JSON lines; empty: <backup>/<base>_metrics.jsonl
+  std::string chart_file;  ///< empty: <backup>/chart_<base>.png
+  int show_images = 0;  ///< save that many augmented pictures as one contact sheet before training
 };
 
 /// Where a training run speaks. Lines of the console contract go to `line`; the rest is for people.
@@ -37,8 +37,8 @@ class Console {
   /// A notice for people on standard error.
   virtual void notice(std::string_view text) = 0;
   /// State of a long task; drawn on a terminal only.
-  virtual void progress(std::string_view task, std::int64_t done, std::int64_t total, double per_second,
-                        std::string_view unit) = 0;
+  virtual void progress(std::string_view task, std::int64_t done, std::int64_t total,
+                        double per_second, std::string_view unit) = 0;
   /// True after Ctrl-C.
   virtual bool interrupted() const = 0;
 };

@@ -23,14 +23,20 @@ namespace lantern::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 class Run {
  public:
   Run(const TrainSettings& settings, Console& console)
-      : settings_(settings), console_(console), setup_(set_up_run(settings, console)),
-        net_(setup_.network.net), schedule_(schedule_of(setup_.network.net)),
-        scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)), shapes_(setup_.network, scale_) {}
+      : settings_(settings),
+        console_(console),
+        setup_(set_up_run(settings, console)),
+        net_(setup_.network.net),
+        schedule_(schedule_of(setup_.network.net)),
+        scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)),
+        shapes_(setup_.network, scale_) {}
 
   TrainResult run() {
     check_settings();
@@ -38,11 +44,13 @@ class Run {
     make_model(shapes_.size(0), shapes_.mini_batch(0));
     start_iteration();
     if (t_ != 0) make_model(shapes_.size(t_), shapes_.mini_batch(t_));
-    Checkpoints checkpoints(setup_.backup, setup_.base, settings_.cfg_file, setup_.save_weights, setup_.save_last, t_);
+    Checkpoints checkpoints(setup_.backup, setup_.base, settings_.cfg_file, setup_.save_weights,
+                            setup_.save_last, t_);
     Metrics metrics(settings_.log_file.empty() ? setup_.backup / (setup_.base + "_metrics.jsonl")
                                                : std::filesystem::path(settings_.log_file),
-                    settings_.chart_file.empty() ? setup_.backup / fmt::format("chart_{}.png", setup_.base)
-                                                 : std::filesystem::path(settings_.chart_file),
+                    settings_.chart_file.empty()
+                        ? setup_.backup / fmt::format("chart_{}.png", setup_.base)
+                        : std::filesystem::path(settings_.chart_file),
                     setup_.base, net_.max_batches, net_.max_chart_loss);
     if (settings_.show_images > 0) show_images();
     data::DetectorLoader loader(loader_spec());
@@ -53,7 +61,8 @@ class Run {
       if (console_.interrupted()) {
         const auto path = checkpoints.save(*model_, "last", seen());
         metrics.draw_chart(hours_left());
-        throw Error(ErrorCode::kInterrupted, "", "stopped at iteration {}; weights are in {}", t_, path.string());
+        throw Error(ErrorCode::kInterrupted, "", "stopped at iteration {}; weights are in {}", t_,
+                    path.string());
       }
     }
     result_.final_weights = checkpoints.save(*model_, "final", seen()).string();
@@ -76,11 +85,13 @@ class Run {
     if (!settings_.map) return;
     const data::ImageList list = data::read_image_list(setup_.valid_list);
     std::error_code code;
-    const auto there = [&](const std::string& image) { return std::filesystem::exists(image, code); };
+    const auto there = [&](const std::string& image) {
+      return std::filesystem::exists(image, code);
+    };
     if (std::ranges::none_of(list.images, there)) {
       throw Error(ErrorCode::kInvalidData, setup_.valid_list.string(),
-                  "none of its {} images is there, the first is {}; -map needs them", list.images.size(),
-                  list.images.front());
+                  "none of its {} images is there, the first is {}; -map needs them",
+                  list.images.size(), list.images.front());
     }
   }
 
@@ -88,9 +99,10 @@ class Run {
     check(schedule_, setup_.network.path);
     check_validation_images();
     if (net_.max_batches <= 0) {
-      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
-                  "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
-                  net_.max_batches, std::max(6000, 2000 * setup_.classes));
+      throw Error(
+          ErrorCode::kInvalidConfig, setup_.network.path,
+          "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
+          net_.max_batches, std::max(6000, 2000 * setup_.classes));
     }
     on_nan_skip_ = net_.on_nan == layers::OnNan::kSkip;
     bool rollback = net_.on_nan == layers::OnNan::kRollback;
@@ -99,34 +111,40 @@ class Run {
       rollback = settings_.on_nan == "rollback";
     }
     if (rollback) {
-      throw Error(ErrorCode::kUsage, "", "on_nan=rollback is not supported by this version: use stop or skip");
+      throw Error(ErrorCode::kUsage, "",
+                  "on_nan=rollback is not supported by this version: use stop or skip");
     }
     if (net_.ema_alpha > 0) {
       throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
-                  "error: [net] ema_alpha is not supported: this version keeps no averaged weights; remove the key");
+                  "error: [net] ema_alpha is not supported: this version keeps no averaged "
+                  "weights; remove the key");
     }
     if (net_.loss_scale != 1) {
       throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
-                  "error: [net] loss_scale is for mixed precision; this version trains in fp32, remove the key");
+                  "error: [net] loss_scale is for mixed precision; this version trains in fp32, "
+                  "remove the key");
     }
   }
 
   // A model for one input size; parameters and momentum move over from the one before.
   void make_model(NetSize size, std::int64_t mini_batch) {
     std::unique_ptr<exec::Model> old = std::move(model_);
-    const bool fits = old && old->network().net.width == size.width && old->network().net.height == size.height &&
+    const bool fits = old && old->network().net.width == size.width &&
+                      old->network().net.height == size.height &&
                       old->options().mini_batch == mini_batch;
     if (fits) {
       model_ = std::move(old);
       return;
     }
-    layers::Network network =
-        scale_.is_on() ? layers::resized(setup_.network, static_cast<int>(size.width), static_cast<int>(size.height))
-                       : setup_.network;
-    model_ = std::make_unique<exec::Model>(std::move(network), exec::ModelOptions{.training = true,
-                                                                                  .mini_batch = mini_batch,
-                                                                                  .forward_batch = 0,
-                                                                                  .threads = settings_.threads});
+    layers::Network network = scale_.is_on()
+                                  ? layers::resized(setup_.network, static_cast<int>(size.width),
+                                                    static_cast<int>(size.height))
+                                  : setup_.network;
+    model_ = std::make_unique<exec::Model>(std::move(network),
+                                           exec::ModelOptions{.training = true,
+                                                              .mini_batch = mini_batch,
+                                                              .forward_batch = 0,
+                                                              .threads = settings_.threads});
     largest_arena_ = std::max(largest_arena_, model_->executor().arena_bytes());
     if (old) {
       model_->take_state(*old);
@@ -141,15 +159,19 @@ class Run {
     Diagnostics warnings;
     const io::LoadedWeights loaded =
         io::load_weights(*model_, settings_.weights_file, io::Purpose::kTraining, warnings);
-    for (const Diagnostics::Entry& entry : warnings.entries()) log::warning("{}: {}", entry.where, entry.message);
-    console_.notice(fmt::format("Loading weights from {}... seen {}, trained: {} K-images; {} of {} layers with weights loaded",
-                                settings_.weights_file, loaded.header.has_wide_seen() ? 64 : 32,
-                                loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
+    for (const Diagnostics::Entry& entry : warnings.entries())
+      log::warning("{}: {}", entry.where, entry.message);
+    console_.notice(
+        fmt::format("Loading weights from {}... seen {}, trained: {} K-images; {} of {} layers "
+                    "with weights loaded",
+                    settings_.weights_file, loaded.header.has_wide_seen() ? 64 : 32,
+                    loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
     if (settings_.clear) return;
     t_ = static_cast<std::int64_t>(loaded.header.seen / static_cast<std::uint64_t>(net_.batch));
     if (t_ >= net_.max_batches) {
       throw Error(ErrorCode::kInvalidData, settings_.weights_file,
-                  "was trained for {} iterations of {} images, which is past max_batches={}: use -clear to start at "
+                  "was trained for {} iterations of {} images, which is past max_batches={}: use "
+                  "-clear to start at "
                   "iteration 0 with these weights, or raise max_batches in {}",
                   t_, net_.batch, net_.max_batches, settings_.cfg_file);
     }
@@ -165,7 +187,9 @@ class Run {
       spec.max_w = static_cast<int>(largest.width);
       spec.max_h = static_cast<int>(largest.height);
       spec.max_images = shapes_.largest_images();
-      spec.shape = [shapes = shapes_](std::int64_t iteration) { return shapes.loader_shape(iteration); };
+      spec.shape = [shapes = shapes_](std::int64_t iteration) {
+        return shapes.loader_shape(iteration);
+      };
     }
     spec.seed = setup_.seed;
     spec.sampling = net_.sampling == layers::Sampling::kReplacement ? data::Sampling::kReplacement
@@ -180,25 +204,28 @@ class Run {
 
   void show_images() const {
     const std::filesystem::path path = setup_.backup / fmt::format("augmented_{}.png", setup_.base);
-    const std::int64_t count = save_augmented_sheet(loader_spec(), settings_.show_images, setup_.names, path);
-    console_.notice(fmt::format("the first {} training pictures, as augmented: {}", count, path.string()));
+    const std::int64_t count =
+        save_augmented_sheet(loader_spec(), settings_.show_images, setup_.names, path);
+    console_.notice(
+        fmt::format("the first {} training pictures, as augmented: {}", count, path.string()));
   }
 
   void announce(const data::DetectorLoader& loader) {
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
-                                setup_.dataset->images.size(), shapes_.mini_batch(t_), net_.subdivisions,
-                                setup_.seed));
-    // With random= the run began with the largest size (start_iteration() comes after it), so no later one needs more.
+                                setup_.dataset->images.size(), shapes_.mini_batch(t_),
+                                net_.subdivisions, setup_.seed));
+    // With random= the run began with the largest size (start_iteration() comes after it), so no
+    // later one needs more.
     console_.notice(fmt::format("memory: arena {}, loader queue {}; this process may use {}",
                                 format_bytes(largest_arena_), format_bytes(loader.bytes()),
                                 format_bytes(device::usable_memory())));
     if (scale_.is_on()) {
       const auto sizes = possible_sizes(scale_);
-      console_.notice(fmt::format("random={}: sizes {} x {} to {} x {}, a new one every {} iterations; the arena is that "
-                                  "of the largest",
-                                  setup_.random,
-                                  sizes.front().width, sizes.front().height, sizes.back().width, sizes.back().height,
-                                  kIterationsPerSize));
+      console_.notice(fmt::format(
+          "random={}: sizes {} x {} to {} x {}, a new one every {} iterations; the arena is that "
+          "of the largest",
+          setup_.random, sizes.front().width, sizes.front().height, sizes.back().width,
+          sizes.back().height, kIterationsPerSize));
     }
   }
 
@@ -227,7 +254,8 @@ class Run {
                             .max_iterations = net_.max_batches,
                             .burn_in = net_.burn_in};
     context.learning_rate = static_cast<float>(learning_rate(schedule_, t_ + 1));
-    const auto image_floats = static_cast<std::size_t>(std::int64_t{batch.channels} * batch.net_h * batch.net_w);
+    const auto image_floats =
+        static_cast<std::size_t>(std::int64_t{batch.channels} * batch.net_h * batch.net_w);
     const auto truth_floats = static_cast<std::size_t>(model_->lowered().truth_floats);
     double cost = 0;
     IterationRecord record;
@@ -236,7 +264,8 @@ class Run {
       const auto first = static_cast<std::size_t>(part * mini_batch);
       const auto count = static_cast<std::size_t>(mini_batch);
       model_->run_mini_batch(batch.images.subspan(first * image_floats, count * image_floats),
-                             batch.truth.subspan(first * truth_floats, count * truth_floats), context);
+                             batch.truth.subspan(first * truth_floats, count * truth_floats),
+                             context);
       record.losses = model_->losses();
       double network_cost = 0;
       for (const exec::LossReport& loss : record.losses) network_cost += loss.cost;
@@ -265,21 +294,25 @@ class Run {
     result_.seconds_waiting += waited;
     result_.images += batch.count;
     if (waited > 0.1 && t_ > 1) {
-      console_.notice(fmt::format("Loaded: {:f} seconds - performance bottleneck on CPU or Disk HDD/SSD", waited));
+      console_.notice(fmt::format(
+          "Loaded: {:f} seconds - performance bottleneck on CPU or Disk HDD/SSD", waited));
     }
     metrics.add(record);
     recent_.push_back(seconds_since(wall));
     if (recent_.size() > 100) recent_.pop_front();
-    console_.line(fmt::format("\n {}: {:f}, {:f} avg loss, {:f} rate, {:f} seconds, {} images, {:f} hours left", t_, loss,
-                              average_loss_, context.learning_rate, record.seconds, seen(), hours_left()));
-    console_.progress("training", t_, net_.max_batches, static_cast<double>(batch.count) / recent_.back(), "images/s");
+    console_.line(fmt::format(
+        "\n {}: {:f}, {:f} avg loss, {:f} rate, {:f} seconds, {} images, {:f} hours left", t_, loss,
+        average_loss_, context.learning_rate, record.seconds, seen(), hours_left()));
+    console_.progress("training", t_, net_.max_batches,
+                      static_cast<double>(batch.count) / recent_.back(), "images/s");
     // Weights first: what fails behind them costs no training.
     checkpoints.after_iteration(*model_, t_, seen());
     evaluate_if_due(checkpoints, metrics);
     if (t_ % 100 == 0 || t_ == net_.max_batches - 1) metrics.draw_chart(hours_left());
   }
 
-  // Folds the gradients in, or drops or ends the iteration when something is not finite. False: dropped.
+  // Folds the gradients in, or drops or ends the iteration when something is not finite. False:
+  // dropped.
   bool update_or_stop(double loss, const ops::RunContext& context, const data::Batch& batch,
                       const Checkpoints& checkpoints) {
     std::optional<std::string> gradient;
@@ -297,17 +330,18 @@ class Run {
     for (std::size_t i = 0; i < std::min<std::size_t>(batch.paths.size(), 4); ++i) {
       images += fmt::format("{}{}", i ? ", " : "", batch.paths[i]);
     }
-    const std::string what = fmt::format(
-        "iteration {}: {} is not finite, first in {} (images {}{})", context.iteration,
-        gradient ? "the gradient " + *gradient : "the loss", tensor.value_or("the loss"), images,
-        batch.paths.size() > 4 ? ", ..." : "");
+    const std::string what =
+        fmt::format("iteration {}: {} is not finite, first in {} (images {}{})", context.iteration,
+                    gradient ? "the gradient " + *gradient : "the loss",
+                    tensor.value_or("the loss"), images, batch.paths.size() > 4 ? ", ..." : "");
     constexpr int kMostSkipped = 3;
     if (on_nan_skip_ && ++skipped_in_a_row_ <= kMostSkipped) {
       log::warning("{}; the iteration is dropped", what);
       return false;
     }
     throw Error(ErrorCode::kFailed, settings_.cfg_file,
-                "{}; nothing of it was used and no file was written over: lower learning_rate or lengthen burn_in, "
+                "{}; nothing of it was used and no file was written over: lower learning_rate or "
+                "lengthen burn_in, "
                 "and {}",
                 what,
                 checkpoints.newest().empty() ? "start again (this run had saved no weights yet)"
@@ -316,8 +350,10 @@ class Run {
 
   void evaluate_if_due(Checkpoints& checkpoints, Metrics& metrics) {
     if (!settings_.map) return;
-    const auto epoch = static_cast<double>(setup_.dataset->images.size()) / static_cast<double>(net_.batch);
-    const std::int64_t every = std::max<std::int64_t>(100, static_cast<std::int64_t>(settings_.map_epochs * epoch));
+    const auto epoch =
+        static_cast<double>(setup_.dataset->images.size()) / static_cast<double>(net_.batch);
+    const std::int64_t every =
+        std::max<std::int64_t>(100, static_cast<std::int64_t>(settings_.map_epochs * epoch));
     const bool due = t_ >= last_map_ + every && t_ >= net_.burn_in;
     if (!due && t_ != net_.max_batches) return;
     last_map_ = t_;
@@ -337,8 +373,9 @@ class Run {
     const double map = result.map.map;
     if (!result.bad_images.empty() && !bad_validation_told_) {
       bad_validation_told_ = true;
-      log::warning("{}: {} of {} images cannot be used for mAP; the first: {}", setup_.valid_list.string(),
-                   result.bad_images.size(), result.images + static_cast<std::int64_t>(result.bad_images.size()),
+      log::warning("{}: {} of {} images cannot be used for mAP; the first: {}",
+                   setup_.valid_list.string(), result.bad_images.size(),
+                   result.images + static_cast<std::int64_t>(result.bad_images.size()),
                    result.bad_images.front().reason);
     }
     if (result.map.truths == 0 && !result_.best_map) {
@@ -351,22 +388,28 @@ class Run {
       result_.best_map = map;
       checkpoints.save(*model_, "best", seen());
     }
-    console_.line(fmt::format("\n (next mAP calculation at {} iterations) \n Last accuracy mAP@{:.2f} = {:.2f} %, best = {:.2f} % ",
-                              std::min<std::int64_t>(t_ + every, net_.max_batches), settings_.iou_thresh, 100 * map,
-                              100 * *result_.best_map));
+    console_.line(
+        fmt::format("\n (next mAP calculation at {} iterations) \n Last accuracy mAP@{:.2f} = "
+                    "{:.2f} %, best = {:.2f} % ",
+                    std::min<std::int64_t>(t_ + every, net_.max_batches), settings_.iou_thresh,
+                    100 * map, 100 * *result_.best_map));
   }
 
   // Evaluation runs at the cfg's own size on a model that lives only as long.
   EvaluateResult evaluate_training(const EvaluateOptions& options) {
-    exec::Model evaluation(setup_.network, {.training = false, .forward_batch = kEvaluationBatch,
-                                            .threads = settings_.threads});
+    exec::Model evaluation(
+        setup_.network,
+        {.training = false, .forward_batch = kEvaluationBatch, .threads = settings_.threads});
     evaluation.take_state(*model_);
-    return evaluate_detector(evaluation, options, setup_.names, [&](std::int64_t done, std::int64_t total, double rate) {
-      console_.progress("mAP", done, total, rate, "images/s");
-    });
+    return evaluate_detector(evaluation, options, setup_.names,
+                             [&](std::int64_t done, std::int64_t total, double rate) {
+                               console_.progress("mAP", done, total, rate, "images/s");
+                             });
   }
 
-  std::uint64_t seen() const { return static_cast<std::uint64_t>(t_) * static_cast<std::uint64_t>(net_.batch); }
+  std::uint64_t seen() const {
+    return static_cast<std::uint64_t>(t_) * static_cast<std::uint64_t>(net_.batch);
+  }
 
   double hours_left() const {
     double sum = 0;
@@ -398,6 +441,8 @@ class Run {
 
 }  // namespace
 
-TrainResult train_detector(const TrainSettings& settings, Console& console) { return Run(settings, console).run(); }
+TrainResult train_detector(const TrainSettings& settings, Console& console) {
+  return Run(settings, console).run();
+}
 
 }  // namespace lantern::train

@@ -1,5 +1,5 @@
-// What the case.md of tests/data/cases ask for, run through the program. Cases with more to them have tests of their own
-// in the other files.
+// What the case.md of tests/data/cases ask for, run through the program. Cases with more to them
+// have tests of their own in the other files.
 #include "cli/program.hpp"
 #include "data/image.hpp"
 
@@ -43,7 +43,9 @@ struct Refused {
   std::vector<const char*> says;
 };
 
-void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.folder << " " << refused.cfg; }
+void PrintTo(const Refused& refused, std::ostream* out) {
+  *out << refused.folder << " " << refused.cfg;
+}
 
 class CasesRefused : public testing::TestWithParam<Refused> {};
 
@@ -52,7 +54,8 @@ TEST_P(CasesRefused, WithOneClearMessageBeforeAnyWork) {
   const Outcome outcome = folder.run(kTrain + std::string(GetParam().cfg) + " -dont_show");
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_EQ(outcome.out, "");
-  for (const char* text : GetParam().says) EXPECT_TRUE(outcome.says(text)) << text << "\n" << outcome.err;
+  for (const char* text : GetParam().says)
+    EXPECT_TRUE(outcome.says(text)) << text << "\n" << outcome.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -61,23 +64,36 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"02-cfg-option-before-section", "net.cfg", {"net.cfg:1", "section header"}},
         Refused{"02-cfg-option-before-section", "net2.cfg", {"net2.cfg:1", "empty"}},
         Refused{"02-cfg-option-before-section", "net3.cfg", {"net3.cfg:", "[net] or [network]"}},
-        Refused{"05-filters-do-not-match-classes", "net.cfg", {"net.cfg:43", "net.cfg:37", "filters=18", "(2+4+1)*3 = 21"}},
-        Refused{"06-size-not-multiple-of-stride", "net.cfg", {"net.cfg:44", "26x26", "25x25", "96 or 104"}},
-        Refused{"07-route-index-outside-network", "net.cfg", {"net.cfg:33", "layers=-9", "layer -7", "0..1"}},
-        Refused{"07-route-index-outside-network", "net2.cfg", {"net2.cfg:25", "layers=7", "layer 7"}},
-        Refused{"07-route-index-outside-network", "net3.cfg", {"net3.cfg:33", "from=-12", "layer -10"}},
-        Refused{"07-route-index-outside-network", "net4.cfg", {"net4.cfg:25", "layers has no value"}},
-        Refused{"09-batch-not-divisible", "net.cfg", {"net.cfg:2", "net.cfg:3", "6/3, 9/3, 8/4, 8/2"}},
-        Refused{"15-class-id-out-of-range", "net.cfg",
-                {"img/02.txt:1: class 2, valid ids are 0 to 1", "numbered from 1", "img/04.txt:1: class -1",
-                 "bad_data_limit=1 (percent"}},
-        Refused{"25-start-from-finished-weights", "net.cfg pre.weights",
+        Refused{"05-filters-do-not-match-classes",
+                "net.cfg",
+                {"net.cfg:43", "net.cfg:37", "filters=18", "(2+4+1)*3 = 21"}},
+        Refused{"06-size-not-multiple-of-stride",
+                "net.cfg",
+                {"net.cfg:44", "26x26", "25x25", "96 or 104"}},
+        Refused{"07-route-index-outside-network",
+                "net.cfg",
+                {"net.cfg:33", "layers=-9", "layer -7", "0..1"}},
+        Refused{
+            "07-route-index-outside-network", "net2.cfg", {"net2.cfg:25", "layers=7", "layer 7"}},
+        Refused{
+            "07-route-index-outside-network", "net3.cfg", {"net3.cfg:33", "from=-12", "layer -10"}},
+        Refused{
+            "07-route-index-outside-network", "net4.cfg", {"net4.cfg:25", "layers has no value"}},
+        Refused{
+            "09-batch-not-divisible", "net.cfg", {"net.cfg:2", "net.cfg:3", "6/3, 9/3, 8/4, 8/2"}},
+        Refused{"15-class-id-out-of-range",
+                "net.cfg",
+                {"img/02.txt:1: class 2, valid ids are 0 to 1", "numbered from 1",
+                 "img/04.txt:1: class -1", "bad_data_limit=1 (percent"}},
+        Refused{"25-start-from-finished-weights",
+                "net.cfg pre.weights",
                 {"8003328 iterations of 4 images", "max_batches=10", "-clear"}},
         Refused{"24-weights-cut-short", "net.cfg cut.weights", {"7204 bytes", "7304", "layer 3"}},
         Refused{"24-weights-cut-short", "net.cfg head.weights", {"10 bytes", "7304"}}));
 
 TEST(Cases, LineEndsAndEncodingsChangeNothing) {
-  const std::string plain = losses(WorkFolder("39-no-display").run(kTrain + std::string("net.cfg")).out);
+  const std::string plain =
+      losses(WorkFolder("39-no-display").run(kTrain + std::string("net.cfg")).out);
   ASSERT_NE(plain, "");
   for (const char* name : {"03-list-crlf", "04-list-utf16"}) {
     const Outcome outcome = WorkFolder(name).run(kTrain + std::string("net.cfg"));
@@ -87,12 +103,15 @@ TEST(Cases, LineEndsAndEncodingsChangeNothing) {
 }
 
 TEST(Cases, NegativeStepsCountFromTheStart) {
-  const std::string out = WorkFolder("08-steps-with-minus-one").run(kTrain + std::string("net.cfg")).out;
+  const std::string out =
+      WorkFolder("08-steps-with-minus-one").run(kTrain + std::string("net.cfg")).out;
   for (const char* rate : {"1: ", "2: ", "3: ", "6: "}) {
     const std::size_t at = out.find("\n " + std::string(rate));
     ASSERT_NE(at, std::string::npos);
     const std::string line = out.substr(at + 1, out.find('\n', at + 1) - at);
-    EXPECT_NE(line.find(rate == std::string("3: ") ? "0.001000 rate" : "0.000100 rate"), std::string::npos) << line;
+    EXPECT_NE(line.find(rate == std::string("3: ") ? "0.001000 rate" : "0.000100 rate"),
+              std::string::npos)
+        << line;
   }
 }
 
@@ -104,7 +123,8 @@ TEST(Cases, ResumeCountsImagesWithOtherSubdivisions) {
   cfg.replace(cfg.find("subdivisions=4"), 14, "subdivisions=2");
   cfg.replace(cfg.find("max_batches=10"), 14, "max_batches=11");
   put(folder / "net_ok.cfg", cfg);
-  const Outcome second = folder.run("detector train obj.data net_ok.cfg backup/net_ok_final.weights");
+  const Outcome second =
+      folder.run("detector train obj.data net_ok.cfg backup/net_ok_final.weights");
   EXPECT_TRUE(second.prints(" 11: ")) << second.out << second.err;
   EXPECT_FALSE(second.prints(" 10: "));
 }
@@ -129,8 +149,9 @@ TEST(Cases, BadBoxesAreNamedAndTheRestIsUsed) {
   const Outcome outcome = folder.run(kTrain + std::string("all.cfg"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.says("7 boxes: 2 used, 1 clipped, 5 dropped")) << outcome.err;
-  for (const char* text : {"img/01.txt:1: centre outside", "img/02.txt:1: no area", "img/02.txt:2: no area",
-                           "img/03.txt:1: not finite", "img/03.txt:2: sticks out", "img/04.txt:1: looks like pixels"}) {
+  for (const char* text : {"img/01.txt:1: centre outside", "img/02.txt:1: no area",
+                           "img/02.txt:2: no area", "img/03.txt:1: not finite",
+                           "img/03.txt:2: sticks out", "img/04.txt:1: looks like pixels"}) {
     EXPECT_TRUE(outcome.says(text)) << text;
   }
   EXPECT_FALSE(outcome.prints("nan")) << outcome.out;
@@ -181,8 +202,8 @@ TEST(Cases, GreyPicturesAndTheirColourCopiesAreOne) {
     const std::string name = net;
     const Outcome trained = folder.run("detector train obj.data " + name + ".cfg -map -dont_show");
     ASSERT_EQ(trained.code, 0) << trained.err;
-    const std::string test =
-        "detector test obj.data " + name + ".cfg backup/" + name + "_final.weights -thresh 0 --json ";
+    const std::string test = "detector test obj.data " + name + ".cfg backup/" + name +
+                             "_final.weights -thresh 0 --json ";
     auto grey = parse_json(folder.run(test + "img/01.png").out)["images"][0]["detections"];
     auto colour = parse_json(folder.run(test + "rgb.png").out)["images"][0]["detections"];
     EXPECT_FALSE(grey.empty());
@@ -197,15 +218,16 @@ TEST(Cases, AFileThatEndsBetweenLayersIsOnlyAStart) {
   EXPECT_TRUE(trained.says("1 of 3 layers with weights loaded")) << trained.err;
   EXPECT_EQ(folder.run("detector map obj.data net.cfg full.weights").code, 0);
   for (const char* file : {"edge", "cut", "head"}) {
-    const Outcome refused = folder.run("detector map obj.data net.cfg " + std::string(file) + ".weights");
+    const Outcome refused =
+        folder.run("detector map obj.data net.cfg " + std::string(file) + ".weights");
     EXPECT_EQ(refused.code, 3) << file;
     EXPECT_EQ(refused.out, "") << file;
   }
 }
 
 TEST(Cases, FinishedWeightsStartAgainWithClear) {
-  const Outcome outcome =
-      WorkFolder("25-start-from-finished-weights").run(kTrain + std::string("net.cfg pre.weights -clear"));
+  const Outcome outcome = WorkFolder("25-start-from-finished-weights")
+                              .run(kTrain + std::string("net.cfg pre.weights -clear"));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.prints("\n 1: "));
   EXPECT_TRUE(outcome.prints("\n 10: "));
@@ -267,7 +289,8 @@ TEST(Cases, WeightsDependOnTheSeedAlone) {
 TEST(Cases, APerfectDetectorHasFullPrecisionAtAnyPoints) {
   const WorkFolder folder("35-average-precision-first-hit");
   for (const char* points : {"0", "11", "101"}) {
-    const Outcome outcome = folder.run("detector map obj.data net.cfg fix.weights -points " + std::string(points));
+    const Outcome outcome =
+        folder.run("detector map obj.data net.cfg fix.weights -points " + std::string(points));
     EXPECT_TRUE(outcome.prints("ap = 100.00%")) << outcome.out;
     EXPECT_TRUE(outcome.prints("TP = 1, FP = 0, FN = 0, average IoU = 100.00 %")) << outcome.out;
   }

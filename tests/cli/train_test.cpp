@@ -60,10 +60,13 @@ TEST(DetectorTrain, TrainsEveryDetectionLayer) {
     const Outcome trained = folder.run("detector train obj.data " + net + ".cfg -map -dont_show");
     ASSERT_EQ(trained.code, 0) << net << trained.err;
     const auto loss = [&](const char* iteration) {
-      return std::stod(trained.out.substr(trained.out.find(iteration) + std::string(iteration).size()));
+      return std::stod(
+          trained.out.substr(trained.out.find(iteration) + std::string(iteration).size()));
     };
     EXPECT_LT(loss("\n 10: "), 0.8 * loss("\n 1: ")) << net << trained.out;
-    EXPECT_EQ(folder.run("detector map obj.data " + net + ".cfg backup/" + net + "_final.weights").code, 0);
+    EXPECT_EQ(
+        folder.run("detector map obj.data " + net + ".cfg backup/" + net + "_final.weights").code,
+        0);
   }
   put(folder / "none.cfg", cfg.substr(0, cfg.find("[yolo]")) + "[cost]\n");
   const Outcome none = folder.run("detector train obj.data none.cfg -dont_show");

@@ -187,7 +187,8 @@ TEST_F(FileTest, ALinkStaysALink) {
   write_file_atomically(path("link"), "new");
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read_file(path("folder/real")), "new");
-  EXPECT_EQ(fs::status(path("folder/real")).permissions(), fs::perms::owner_read | fs::perms::owner_write)
+  EXPECT_EQ(fs::status(path("folder/real")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write)
       << "who may read it stays";
   fs::create_symlink("nowhere", path("dangling"));
   write_file_atomically(path("dangling"), "x");

@@ -55,9 +55,9 @@ TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
 TEST(LowerNet, KeysThatWouldChangeResultsAreRefusedByName) {
   const std::string body = kConv + "[cost]\n";
   for (const char* line :
-       {"memory=6G", "host_memory=1G", "disk_memory=/scratch:10G", "max_slowdown=10", "mini_batch=1",
-        "freeze_bn=1", "unsupervised=1", "resize_mode=same", "adversarial_lr=1", "track=1",
-        "weights_reject_freq=10", "precision=bf16"}) {
+       {"memory=6G", "host_memory=1G", "disk_memory=/scratch:10G", "max_slowdown=10",
+        "mini_batch=1", "freeze_bn=1", "unsupervised=1", "resize_mode=same", "adversarial_lr=1",
+        "track=1", "weights_reject_freq=10", "precision=bf16"}) {
     const std::string text = line;
     const std::string key = text.substr(0, text.find('='));
     EXPECT_NE(refusal(text + "\n" + body).find("[net] " + key), std::string::npos) << line;

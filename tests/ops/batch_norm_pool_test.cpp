@@ -57,12 +57,19 @@ Result run(const Values& v, Activation activation, bool fixed, bool fused,
                        std::make_shared<const ops::BatchNormPoolParams>(activation, fixed, true),
                        inputs, "pooled")[0];
   } else {
-    const TensorId y = runner.op(ops::kBatchNormApply,
-                                 std::make_shared<const ops::BatchNormParams>(activation, false, fixed),
-                                 inputs, "y")[0];
-    const ops::PoolGeometry g{.n = v.shape.n(), .c = v.shape.c(), .ih = v.shape.h(), .iw = v.shape.w(),
-                              .oh = v.shape.h() / 2, .ow = v.shape.w() / 2, .kh = 2, .kw = 2,
-                              .sh = 2, .sw = 2};
+    const TensorId y = runner.op(
+        ops::kBatchNormApply,
+        std::make_shared<const ops::BatchNormParams>(activation, false, fixed), inputs, "y")[0];
+    const ops::PoolGeometry g{.n = v.shape.n(),
+                              .c = v.shape.c(),
+                              .ih = v.shape.h(),
+                              .iw = v.shape.w(),
+                              .oh = v.shape.h() / 2,
+                              .ow = v.shape.w() / 2,
+                              .kh = 2,
+                              .kw = 2,
+                              .sh = 2,
+                              .sw = 2};
     pooled = runner.op(ops::kMaxPoolForward, std::make_shared<const ops::PoolParams>(g, true), {y},
                        "pooled")[0];
   }

@@ -6,7 +6,8 @@
 
 namespace lantern::ops {
 
-/// Pointwise (and two kinds of per-pixel channel) activations of the cfg format; formulas in activation_ref.hpp.
+/// Pointwise (and two kinds of per-pixel channel) activations of the cfg format; formulas in
+/// activation_ref.hpp.
 enum class Activation : std::uint8_t {
   kLinear,
   kLeaky,
@@ -62,7 +63,8 @@ inline constexpr std::array kActivationNames{
     ActivationName{"revleaky", Activation::kRevleaky},
     ActivationName{"normalize_channels", Activation::kNormalizeChannels},
     ActivationName{"normalize_channels_softmax", Activation::kNormalizeChannelsSoftmax},
-    ActivationName{"normalize_channels_softmax_maxval", Activation::kNormalizeChannelsSoftmaxMaxval},
+    ActivationName{"normalize_channels_softmax_maxval",
+                   Activation::kNormalizeChannelsSoftmaxMaxval},
 };
 
 constexpr std::string_view to_string(Activation activation) {
@@ -72,7 +74,8 @@ constexpr std::string_view to_string(Activation activation) {
   return "?";
 }
 
-/// True when the derivative is a function of the output y alone; otherwise backward needs the pre-activation x.
+/// True when the derivative is a function of the output y alone; otherwise backward needs the
+/// pre-activation x.
 constexpr bool derivative_from_output(Activation activation) {
   switch (activation) {
     case Activation::kGelu:
@@ -90,7 +93,8 @@ constexpr bool derivative_from_output(Activation activation) {
 
 /// True for the kinds that mix the channels of one pixel.
 constexpr bool mixes_channels(Activation activation) {
-  return activation == Activation::kNormalizeChannels || activation == Activation::kNormalizeChannelsSoftmax ||
+  return activation == Activation::kNormalizeChannels ||
+         activation == Activation::kNormalizeChannelsSoftmax ||
          activation == Activation::kNormalizeChannelsSoftmaxMaxval;
 }
 

@@ -17,7 +17,9 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer(const OpParams& /*params*/, std::span<const TensorType> inputs) { return {inputs[0]}; }
+std::vector<TensorType> infer(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+  return {inputs[0]};
+}
 
 void gradient(GradientBuilder& builder, const Op& op) {
   const std::optional<TensorId> dy = builder.gradient(op.outputs[0]);
@@ -51,8 +53,8 @@ void forward(const float* x, float* y, const BlockedExtents& e, Activation kind,
 }
 
 template <int B>
-void backward(const float* dy, const float* saved, float* dx, const BlockedExtents& e, Activation kind,
-              bool accumulate, int threads) {
+void backward(const float* dy, const float* saved, float* dx, const BlockedExtents& e,
+              Activation kind, bool accumulate, int threads) {
   with_activation(kind, [&](auto act) {
     for_each_vector<B>(e, threads, [&](std::int64_t i, bool, auto) {
       const auto s = load<B>(saved + i);
@@ -65,7 +67,9 @@ void backward(const float* dy, const float* saved, float* dx, const BlockedExten
 
 }  // namespace
 
-std::string ActivationParams::describe() const { return fmt::format("activation={}", to_string(activation)); }
+std::string ActivationParams::describe() const {
+  return fmt::format("activation={}", to_string(activation));
+}
 
 const graph::OpDef kActivationForward{.name = "activation", .infer = infer, .gradient = gradient};
 const graph::OpDef kActivationBackward{.name = "activation_backward"};
@@ -85,7 +89,8 @@ KernelChoice choose_activation_forward(const Op& op, const SelectContext& contex
                         if (mixes_channels(kind)) {
                           activate_channels(kind, x, y, e.n, e.c, e.spatial, threads);
                         } else {
-                          with_block(e.block, [&](auto b) { forward<b()>(x, y, e, kind, threads); });
+                          with_block(e.block,
+                                     [&](auto b) { forward<b()>(x, y, e, kind, threads); });
                         }
                       })};
   if (!mixes_channels(kind)) choice.may_alias.push_back({0, 0});
@@ -99,21 +104,21 @@ KernelChoice choose_activation_backward(const Op& op, const SelectContext& conte
   Layout layout = mixes_channels(kind) ? Layout{} : context.data_layout(op.inputs[1]);
   if (accumulate && !mixes_channels(kind)) layout = context.data_layout(op.outputs[0]);
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
-  KernelChoice choice{.name = "cpu",
-                      .inputs = {layout, layout},
-                      .outputs = {layout},
-                      .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-                        const auto* dy = static_cast<const float*>(o[0]);
-                        const auto* saved = static_cast<const float*>(o[1]);
-                        auto* dx = static_cast<float*>(o[2]);
-                        if (mixes_channels(kind)) {
-                          channel_gradient(kind, saved, dy, dx, e.n, e.c, e.spatial, accumulate, threads);
-                        } else {
-                          with_block(e.block, [&](auto b) {
-                            backward<b()>(dy, saved, dx, e, kind, accumulate, threads);
-                          });
-                        }
-                      })};
+  KernelChoice choice{
+      .name = "cpu",
+      .inputs = {layout, layout},
+      .outputs = {layout},
+      .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+        const auto* dy = static_cast<const float*>(o[0]);
+        const auto* saved = static_cast<const float*>(o[1]);
+        auto* dx = static_cast<float*>(o[2]);
+        if (mixes_channels(kind)) {
+          channel_gradient(kind, saved, dy, dx, e.n, e.c, e.spatial, accumulate, threads);
+        } else {
+          with_block(e.block,
+                     [&](auto b) { backward<b()>(dy, saved, dx, e, kind, accumulate, threads); });
+        }
+      })};
   if (!accumulate && !mixes_channels(kind)) choice.may_alias.push_back({0, 0});
   return choice;
 }

@@ -9,14 +9,18 @@ namespace lantern::ops {
 
 namespace {
 
-constexpr float kFloor = 1e-4F;  // keeps an all-negative pixel finite, reference/layers.md section 2
+constexpr float kFloor =
+    1e-4F;  // keeps an all-negative pixel finite, reference/layers.md section 2
 
 // The numerator of the normalised value.
 float numerator(Activation kind, float x, float largest) {
   switch (kind) {
-    case Activation::kNormalizeChannels: return std::max(x, 0.0F);
-    case Activation::kNormalizeChannelsSoftmax: return std::exp(x);
-    default: return std::exp(x - largest);
+    case Activation::kNormalizeChannels:
+      return std::max(x, 0.0F);
+    case Activation::kNormalizeChannelsSoftmax:
+      return std::exp(x);
+    default:
+      return std::exp(x - largest);
   }
 }
 
@@ -37,8 +41,8 @@ Pixel measure(Activation kind, const float* x, std::int64_t c, std::int64_t spat
 
 }  // namespace
 
-void activate_channels(Activation kind, const float* x, float* y, std::int64_t n, std::int64_t c, std::int64_t spatial,
-                       int threads) {
+void activate_channels(Activation kind, const float* x, float* y, std::int64_t n, std::int64_t c,
+                       std::int64_t spatial, int threads) {
   parallel_for(n * spatial, threads, [&](std::int64_t job) {
     const std::int64_t base = job / spatial * c * spatial + job % spatial;
     const Pixel pixel = measure(kind, x + base, c, spatial);
@@ -48,8 +52,8 @@ void activate_channels(Activation kind, const float* x, float* y, std::int64_t n
   });
 }
 
-void channel_gradient(Activation kind, const float* x, const float* dy, float* dx, std::int64_t n, std::int64_t c,
-                      std::int64_t spatial, bool accumulate, int threads) {
+void channel_gradient(Activation kind, const float* x, const float* dy, float* dx, std::int64_t n,
+                      std::int64_t c, std::int64_t spatial, bool accumulate, int threads) {
   parallel_for(n * spatial, threads, [&](std::int64_t job) {
     const std::int64_t base = job / spatial * c * spatial + job % spatial;
     const Pixel pixel = measure(kind, x + base, c, spatial);
@@ -69,7 +73,8 @@ void channel_gradient(Activation kind, const float* x, const float* dy, float* d
       dx[i] = accumulate ? dx[i] + value : value;
     }
     if (kind == Activation::kNormalizeChannelsSoftmaxMaxval) {
-      // The floor does not shift with the subtracted maximum, so a little gradient flows through the maximum itself.
+      // The floor does not shift with the subtracted maximum, so a little gradient flows through
+      // the maximum itself.
       std::int64_t k = 0;
       while (x[base + k * spatial] != pixel.largest && k + 1 < c) ++k;
       dx[base + k * spatial] -= kFloor / pixel.sum * weighted;

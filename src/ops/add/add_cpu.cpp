@@ -16,19 +16,22 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer(const OpParams& /*params*/, std::span<const TensorType> inputs) { return {inputs[0]}; }
+std::vector<TensorType> infer(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+  return {inputs[0]};
+}
 
 void gradient(GradientBuilder& builder, const Op& op) {
   const TensorId dst = op.outputs[0];
   const std::optional<TensorId> dy = builder.gradient(dst);
   if (!dy) return;
   const bool sharable = !builder.is_borrowed(dst);
-  bool taken = false;  // one source may go on with the buffer
+  bool taken = false;                                   // one source may go on with the buffer
   const Shape shape = builder.graph().type(dst).shape;  // a copy: new tensors move the list
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const TensorId input = op.inputs[i];
     if (!builder.wants(input)) continue;
-    const bool free = sharable && !builder.gradient(input) && builder.graph().type(input).shape == shape &&
+    const bool free = sharable && !builder.gradient(input) &&
+                      builder.graph().type(input).shape == shape &&
                       std::ranges::count(op.inputs, input) == 1;
     if (free && i == 0 && builder.readers(input) == 1) {
       builder.share_gradient(input, dst, kCopy, true);
@@ -71,8 +74,9 @@ KernelChoice choose_add_forward(const Op& op, const SelectContext& context) {
       } else {
         if (base != dst) std::copy_n(base, count, dst);
         parallel_for(result.n(), threads, [&](std::int64_t image) {
-          for_each_add_pair(result, shapes[k], layout.block, image,
-                        [&](std::int64_t, std::int64_t a, std::int64_t b) { dst[a] += source[b]; });
+          for_each_add_pair(
+              result, shapes[k], layout.block, image,
+              [&](std::int64_t, std::int64_t a, std::int64_t b) { dst[a] += source[b]; });
         });
       }
       base = dst;
@@ -96,8 +100,9 @@ KernelChoice choose_add_backward(const Op& op, const SelectContext& context) {
             auto* dx = static_cast<float*>(o[1]);
             parallel_for(result.n(), threads, [&](std::int64_t image) {
               if (!accumulate) std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
-              for_each_add_pair(result, source, layout.block, image,
-                            [&](std::int64_t, std::int64_t a, std::int64_t b) { dx[b] += dy[a]; });
+              for_each_add_pair(
+                  result, source, layout.block, image,
+                  [&](std::int64_t, std::int64_t a, std::int64_t b) { dx[b] += dy[a]; });
             });
           })};
 }

@@ -17,12 +17,14 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer_statistics(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+std::vector<TensorType> infer_statistics(const OpParams& /*params*/,
+                                         std::span<const TensorType> inputs) {
   const Shape channels{inputs[0].shape.c()};
   return {{channels, DType::kF32}, {channels, DType::kF32}};
 }
 
-std::vector<TensorType> infer_apply(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+std::vector<TensorType> infer_apply(const OpParams& /*params*/,
+                                    std::span<const TensorType> inputs) {
   return {{inputs[0].shape, DType::kF32}};
 }
 
@@ -31,7 +33,8 @@ void gradient(GradientBuilder& builder, const Op& op) {
   if (!dy) return;
   const auto& params = op.params_as<BatchNormParams>();
   if (params.residual && builder.wants(op.inputs[5])) {
-    // The sum's gradient is the residual's as well: share the buffer, or copy where it has one already.
+    // The sum's gradient is the residual's as well: share the buffer, or copy where it has one
+    // already.
     const TensorId residual = op.inputs[5];
     if (!builder.gradient(residual) && !builder.is_borrowed(op.outputs[0])) {
       builder.share_gradient(residual, op.outputs[0], kCopy);
@@ -44,8 +47,9 @@ void gradient(GradientBuilder& builder, const Op& op) {
 
 }  // namespace
 
-void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op, const std::vector<TensorId>& incoming,
-                              const graph::OpDef& reduce, const graph::OpDef& apply) {
+void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op,
+                              const std::vector<TensorId>& incoming, const graph::OpDef& reduce,
+                              const graph::OpDef& apply) {
   const TensorId x = op.inputs[0];
   const TensorId gamma = op.inputs[3];
   const TensorId beta = op.inputs[4];
@@ -58,10 +62,12 @@ void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op, const std:
   inputs.insert(inputs.end(), {x, op.inputs[1], op.inputs[2], gamma, beta});
   builder.emit(reduce, op.params, inputs, {{sum_dz}, {sum_dz_xhat}});
   if (builder.wants(gamma)) {
-    builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz_xhat}, {builder.target(gamma)});
+    builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz_xhat},
+                 {builder.target(gamma)});
   }
   if (builder.wants(beta)) {
-    builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz}, {builder.target(beta)});
+    builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz},
+                 {builder.target(beta)});
   }
   if (!builder.wants(x)) return;
   inputs.insert(inputs.end(), {sum_dz, sum_dz_xhat});
@@ -69,11 +75,13 @@ void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op, const std:
 }
 
 std::string BatchNormParams::describe() const {
-  return fmt::format("activation={}{}{}", to_string(activation), residual ? " residual" : "", fixed ? " fixed" : "");
+  return fmt::format("activation={}{}{}", to_string(activation), residual ? " residual" : "",
+                     fixed ? " fixed" : "");
 }
 
 const graph::OpDef kBatchNormStatistics{.name = "batch_norm_statistics", .infer = infer_statistics};
-const graph::OpDef kBatchNormApply{.name = "batch_norm_apply", .infer = infer_apply, .gradient = gradient};
+const graph::OpDef kBatchNormApply{
+    .name = "batch_norm_apply", .infer = infer_apply, .gradient = gradient};
 const graph::OpDef kBatchNormBackwardReduce{.name = "batch_norm_backward_reduce"};
 const graph::OpDef kBatchNormBackwardApply{.name = "batch_norm_backward_apply"};
 const graph::OpDef kBatchNormRolling{.name = "batch_norm_rolling"};

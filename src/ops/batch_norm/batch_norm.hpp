@@ -7,7 +7,8 @@
 namespace lantern::ops {
 
 inline constexpr float kBatchNormEpsilon = 1e-5F;
-/// Weight of a new mini-batch in the rolling statistics (cuDNN's law, reference/layers.md section 3).
+/// Weight of a new mini-batch in the rolling statistics (cuDNN's law, reference/layers.md section
+/// 3).
 inline constexpr float kRollingMomentum = 0.01F;
 
 struct BatchNormParams final : graph::OpParams {
@@ -19,17 +20,21 @@ struct BatchNormParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// mean, biased variance [C] of x [N,C,H,W] over images and positions; per-image partial sums in double.
+/// mean, biased variance [C] of x [N,C,H,W] over images and positions; per-image partial sums in
+/// double.
 extern const graph::OpDef kBatchNormStatistics;
-/// y = act(gamma * (x - mean) / sqrt(variance + eps) + beta) [+ residual].  Inputs x, mean, variance, gamma, beta[, r].
+/// y = act(gamma * (x - mean) / sqrt(variance + eps) + beta) [+ residual].  Inputs x, mean,
+/// variance, gamma, beta[, r].
 extern const graph::OpDef kBatchNormApply;
-/// Inputs dy, x, mean, variance, gamma, beta -> sum(dz) [C], sum(dz * xhat) [C] of this mini-batch, where dz is the
-/// gradient behind the activation. They are the gradients of beta and gamma and what dx needs.
+/// Inputs dy, x, mean, variance, gamma, beta -> sum(dz) [C], sum(dz * xhat) [C] of this mini-batch,
+/// where dz is the gradient behind the activation. They are the gradients of beta and gamma and
+/// what dx needs.
 extern const graph::OpDef kBatchNormBackwardReduce;
-/// dx (+)= gamma / sqrt(variance + eps) * (dz - mean(dz) - xhat * mean(dz * xhat)), may run in place over dy.
-/// Inputs dy, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat.
+/// dx (+)= gamma / sqrt(variance + eps) * (dz - mean(dz) - xhat * mean(dz * xhat)), may run in
+/// place over dy. Inputs dy, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat.
 extern const graph::OpDef kBatchNormBackwardApply;
-/// rolling = 0.99 rolling + 0.01 (mean, unbiased variance). Inputs mean, variance; outputs accumulate.
+/// rolling = 0.99 rolling + 0.01 (mean, unbiased variance). Inputs mean, variance; outputs
+/// accumulate.
 extern const graph::OpDef kBatchNormRolling;
 
 struct BatchNormRollingParams final : graph::OpParams {

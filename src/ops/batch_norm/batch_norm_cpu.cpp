@@ -20,13 +20,16 @@ struct Setup {
 Setup set_up(graph::TensorId x, const SelectContext& context) {
   const Layout layout = context.data_layout(x);
   const Shape& shape = context.shape(x);
-  return {layout, {.c = shape.c(), .spatial = shape.h() * shape.w(), .block = layout.block}, shape.n()};
+  return {
+      layout, {.c = shape.c(), .spatial = shape.h() * shape.w(), .block = layout.block}, shape.n()};
 }
 
 Maps<const float> read(void* operand, const Extents& e) {
   return {static_cast<const float*>(operand), e.dense_stride()};
 }
-Maps<float> write(void* operand, const Extents& e) { return {static_cast<float*>(operand), e.dense_stride()}; }
+Maps<float> write(void* operand, const Extents& e) {
+  return {static_cast<float*>(operand), e.dense_stride()};
+}
 
 // mean, variance, gamma, beta stand one behind the other among the operands of every op.
 Channels channels_at(std::span<void* const> o, std::size_t first) {
@@ -44,9 +47,11 @@ KernelChoice choose_batch_norm_statistics(const graph::Op& op, const SelectConte
           .inputs = {s.layout},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
-          .kernel = make_kernel([s, threads = context.threads](std::span<void* const> o, const RunContext&) {
+          .kernel = make_kernel([s, threads = context.threads](std::span<void* const> o,
+                                                               const RunContext&) {
             auto* partial = static_cast<double*>(o[3]);
-            batch_norm::partial_statistics(s.extents, read(o[0], s.extents), 0, s.images, partial, threads);
+            batch_norm::partial_statistics(s.extents, read(o[0], s.extents), 0, s.images, partial,
+                                           threads);
             batch_norm::finish_statistics(s.extents, partial, s.images, floats(o[1]), floats(o[2]));
           })};
 }
@@ -62,12 +67,13 @@ KernelChoice choose_batch_norm_apply(const graph::Op& op, const SelectContext& c
     choice.inputs.push_back(s.layout);
     choice.may_alias.push_back({0, 5});
   }
-  choice.kernel = make_kernel([s, threads = context.threads, residual = params.residual, kind = params.activation](
-                                  std::span<void* const> o, const RunContext&) {
-    const Maps<const float> side = residual ? read(o[5], s.extents) : Maps<const float>{};
-    batch_norm::apply(s.extents, channels_at(o, 1), read(o[0], s.extents), side, write(o[residual ? 6 : 5], s.extents),
-                      kind, 0, s.images, threads);
-  });
+  choice.kernel =
+      make_kernel([s, threads = context.threads, residual = params.residual,
+                   kind = params.activation](std::span<void* const> o, const RunContext&) {
+        const Maps<const float> side = residual ? read(o[5], s.extents) : Maps<const float>{};
+        batch_norm::apply(s.extents, channels_at(o, 1), read(o[0], s.extents), side,
+                          write(o[residual ? 6 : 5], s.extents), kind, 0, s.images, threads);
+      });
   return choice;
 }
 
@@ -77,11 +83,12 @@ KernelChoice choose_batch_norm_backward_reduce(const graph::Op& op, const Select
           .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
-          .kernel = make_kernel([s, threads = context.threads, kind = op.params_as<BatchNormParams>().activation](
+          .kernel = make_kernel([s, threads = context.threads,
+                                 kind = op.params_as<BatchNormParams>().activation](
                                     std::span<void* const> o, const RunContext&) {
             auto* partial = static_cast<double*>(o[8]);
-            batch_norm::partial_reduce(s.extents, channels_at(o, 2), read(o[0], s.extents), read(o[1], s.extents),
-                                       kind, 0, s.images, partial, threads);
+            batch_norm::partial_reduce(s.extents, channels_at(o, 2), read(o[0], s.extents),
+                                       read(o[1], s.extents), kind, 0, s.images, partial, threads);
             batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
           })};
 }
@@ -90,16 +97,19 @@ KernelChoice choose_batch_norm_backward_apply(const graph::Op& op, const SelectC
   const auto& params = op.params_as<BatchNormParams>();
   const Setup s = set_up(op.inputs[1], context);
   const bool accumulate = op.accumulates[0];
-  KernelChoice choice{.name = "cpu",
-                      .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}},
-                      .outputs = {s.layout}};
+  KernelChoice choice{
+      .name = "cpu",
+      .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}},
+      .outputs = {s.layout}};
   if (!accumulate) choice.may_alias.push_back({0, 0});
-  choice.kernel = make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
-                               kind = params.activation](std::span<void* const> o, const RunContext&) {
-    batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
-                               fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial, read(o[0], s.extents),
-                               read(o[1], s.extents), write(o[8], s.extents), kind, accumulate, 0, s.images, threads);
-  });
+  choice.kernel =
+      make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
+                   kind = params.activation](std::span<void* const> o, const RunContext&) {
+        batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
+                                   fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
+                                   read(o[0], s.extents), read(o[1], s.extents),
+                                   write(o[8], s.extents), kind, accumulate, 0, s.images, threads);
+      });
   return choice;
 }
 
@@ -116,9 +126,10 @@ KernelChoice choose_batch_norm_rolling(const graph::Op& op, const SelectContext&
             float* rolling_variance = floats(o[3]);
             const float unbiased = count > 1 ? count / (count - 1) : 1.0F;
             for (std::int64_t c = 0; c < channels; ++c) {
-              rolling_mean[c] = (1 - kRollingMomentum) * rolling_mean[c] + kRollingMomentum * mean[c];
-              rolling_variance[c] =
-                  (1 - kRollingMomentum) * rolling_variance[c] + kRollingMomentum * variance[c] * unbiased;
+              rolling_mean[c] =
+                  (1 - kRollingMomentum) * rolling_mean[c] + kRollingMomentum * mean[c];
+              rolling_variance[c] = (1 - kRollingMomentum) * rolling_variance[c] +
+                                    kRollingMomentum * variance[c] * unbiased;
             }
           })};
 }

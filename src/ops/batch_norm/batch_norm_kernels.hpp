@@ -6,12 +6,14 @@
 #include "core/types.hpp"
 #include "ops/activation/activation.hpp"
 
-// The kernel family of batch normalisation. Each kernel works on a range of images whose maps lie `image_stride`
-// floats apart, so it runs on a chunk of a mini-batch and on a channel slice of a wider tensor as well as on a whole
-// dense one: sums are made image by image, and adding them up is a step of its own.
+// The kernel family of batch normalisation. Each kernel works on a range of images whose maps lie
+// `image_stride` floats apart, so it runs on a chunk of a mini-batch and on a channel slice of a
+// wider tensor as well as on a whole dense one: sums are made image by image, and adding them up is
+// a step of its own.
 namespace lantern::ops::batch_norm {
 
-/// Maps of one tensor: [images][channel blocks][spatial][block], images `image_stride` floats apart.
+/// Maps of one tensor: [images][channel blocks][spatial][block], images `image_stride` floats
+/// apart.
 template <typename T>
 struct Maps {
   T* data = nullptr;
@@ -43,26 +45,33 @@ struct Channels {
 /// Two double sums for every (image, segment, channel): [images][segments][2][padded channels].
 Bytes partial_bytes(const Extents& e, std::int64_t images);
 
-/// Sums of x and x*x of images [first, last) into their place in `partial` (which has room for the whole mini-batch).
-void partial_statistics(const Extents& e, Maps<const float> x, std::int64_t first, std::int64_t last, double* partial,
-                        int threads);
+/// Sums of x and x*x of images [first, last) into their place in `partial` (which has room for the
+/// whole mini-batch).
+void partial_statistics(const Extents& e, Maps<const float> x, std::int64_t first,
+                        std::int64_t last, double* partial, int threads);
 /// Adds the partial sums of `images` images in image order: mean and biased variance.
-void finish_statistics(const Extents& e, const double* partial, std::int64_t images, float* mean, float* variance);
+void finish_statistics(const Extents& e, const double* partial, std::int64_t images, float* mean,
+                       float* variance);
 
-/// y = act(gamma * (x - mean) / sqrt(variance + eps) + beta) [+ residual] of images [first, last). `y` may be `x` or
-/// `residual`. Writes zeros into padding lanes.
-void apply(const Extents& e, const Channels& channels, Maps<const float> x, Maps<const float> residual, Maps<float> y,
-           Activation activation, std::int64_t first, std::int64_t last, int threads);
+/// y = act(gamma * (x - mean) / sqrt(variance + eps) + beta) [+ residual] of images [first, last).
+/// `y` may be `x` or `residual`. Writes zeros into padding lanes.
+void apply(const Extents& e, const Channels& channels, Maps<const float> x,
+           Maps<const float> residual, Maps<float> y, Activation activation, std::int64_t first,
+           std::int64_t last, int threads);
 
 /// Sums of dz and dz * xhat of images [first, last), dz being the gradient behind the activation.
-void partial_reduce(const Extents& e, const Channels& channels, Maps<const float> dy, Maps<const float> x,
-                    Activation activation, std::int64_t first, std::int64_t last, double* partial, int threads);
-void finish_reduce(const Extents& e, const double* partial, std::int64_t images, float* sum_dz, float* sum_dz_xhat);
+void partial_reduce(const Extents& e, const Channels& channels, Maps<const float> dy,
+                    Maps<const float> x, Activation activation, std::int64_t first,
+                    std::int64_t last, double* partial, int threads);
+void finish_reduce(const Extents& e, const double* partial, std::int64_t images, float* sum_dz,
+                   float* sum_dz_xhat);
 
-/// dx (+)= gamma / sqrt(variance + eps) * (dz - sum_dz / count - xhat * sum_dz_xhat / count) of images [first, last);
-/// `count` values a channel in the whole mini-batch. Null sums: statistics were constants. `dx` may be `dy`.
-void backward_apply(const Extents& e, const Channels& channels, const float* sum_dz, const float* sum_dz_xhat,
-                    std::int64_t count, Maps<const float> dy, Maps<const float> x, Maps<float> dx,
-                    Activation activation, bool accumulate, std::int64_t first, std::int64_t last, int threads);
+/// dx (+)= gamma / sqrt(variance + eps) * (dz - sum_dz / count - xhat * sum_dz_xhat / count) of
+/// images [first, last); `count` values a channel in the whole mini-batch. Null sums: statistics
+/// were constants. `dx` may be `dy`.
+void backward_apply(const Extents& e, const Channels& channels, const float* sum_dz,
+                    const float* sum_dz_xhat, std::int64_t count, Maps<const float> dy,
+                    Maps<const float> x, Maps<float> dx, Activation activation, bool accumulate,
+                    std::int64_t first, std::int64_t last, int threads);
 
 }  // namespace lantern::ops::batch_norm

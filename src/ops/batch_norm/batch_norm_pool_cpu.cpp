@@ -22,7 +22,8 @@ struct PoolExtents {
 // Float offsets of a window's four cells from its first, in row-major order.
 struct Window {
   std::int64_t cell[4];
-  Window(const PoolExtents& e) : cell{0, e.source.block, e.source_w * e.source.block, (e.source_w + 1) * e.source.block} {}
+  Window(const PoolExtents& e)
+      : cell{0, e.source.block, e.source_w * e.source.block, (e.source_w + 1) * e.source.block} {}
 };
 
 // body(image, channel block, segment, first window, end window)
@@ -75,104 +76,115 @@ std::int64_t pooled_plane(const PoolExtents& e, std::int64_t image, std::int64_t
 template <int B, bool kKeepIndex, typename Act>
 void forward(std::span<void* const> o, const PoolExtents& e, Act act, int threads) {
   using Int = typename Vec<B>::Int;
-  for_each_segment(e, threads, [&](std::int64_t image, std::int64_t cb, std::int64_t, std::int64_t begin,
-                                   std::int64_t end) {
-    const ChannelBlock<B> block(channels_at(o, 1), e.source, cb);
-    const float* x = static_cast<const float*>(o[0]) + source_plane(e, image, cb);
-    float* pooled = static_cast<float*>(o[5]) + pooled_plane(e, image, cb);
-    std::uint8_t* index = nullptr;
-    if constexpr (kKeepIndex) index = static_cast<std::uint8_t*>(o[6]) + pooled_plane(e, image, cb);
-    const Window window(e);
-    const bool whole = lanes_used(e.source, cb) == B;
-    for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
-      auto best = activate<B>(act(), block.z(load<B>(x + source)));
-      Int position = {};
-      for (int k = 1; k < 4; ++k) {
-        const auto value = activate<B>(act(), block.z(load<B>(x + source + window.cell[k])));
-        const Int better = value > best;
-        best = better ? value : best;
-        if constexpr (kKeepIndex) position = better ? Int{} + k : position;
-      }
-      if (!whole) best = select<B>(block.used, best, splat<B>(0.0F));
-      store<B>(pooled + target, best);
-      if constexpr (kKeepIndex) {
-        const auto narrow = __builtin_convertvector(position, typename Vec<B>::Byte);
-        std::memcpy(index + target, &narrow, sizeof narrow);
-      }
-    });
-  });
+  for_each_segment(
+      e, threads,
+      [&](std::int64_t image, std::int64_t cb, std::int64_t, std::int64_t begin, std::int64_t end) {
+        const ChannelBlock<B> block(channels_at(o, 1), e.source, cb);
+        const float* x = static_cast<const float*>(o[0]) + source_plane(e, image, cb);
+        float* pooled = static_cast<float*>(o[5]) + pooled_plane(e, image, cb);
+        std::uint8_t* index = nullptr;
+        if constexpr (kKeepIndex)
+          index = static_cast<std::uint8_t*>(o[6]) + pooled_plane(e, image, cb);
+        const Window window(e);
+        const bool whole = lanes_used(e.source, cb) == B;
+        for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
+          auto best = activate<B>(act(), block.z(load<B>(x + source)));
+          Int position = {};
+          for (int k = 1; k < 4; ++k) {
+            const auto value = activate<B>(act(), block.z(load<B>(x + source + window.cell[k])));
+            const Int better = value > best;
+            best = better ? value : best;
+            if constexpr (kKeepIndex) position = better ? Int{} + k : position;
+          }
+          if (!whole) best = select<B>(block.used, best, splat<B>(0.0F));
+          store<B>(pooled + target, best);
+          if constexpr (kKeepIndex) {
+            const auto narrow = __builtin_convertvector(position, typename Vec<B>::Byte);
+            std::memcpy(index + target, &narrow, sizeof narrow);
+          }
+        });
+      });
 }
 
 // The value of x that was the largest of its window.
 template <int B>
-typename Vec<B>::Float at_maximum(const float* x, std::int64_t source, const Window& window, typename Vec<B>::Int position) {
+typename Vec<B>::Float at_maximum(const float* x, std::int64_t source, const Window& window,
+                                  typename Vec<B>::Int position) {
   auto value = load<B>(x + source);
   for (int k = 1; k < 4; ++k) value = position == k ? load<B>(x + source + window.cell[k]) : value;
   return value;
 }
 
-// Operands: d_pooled, index, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat, partial sums. Only the largest cell of a
-// window has a gradient, so one value a window is summed.
+// Operands: d_pooled, index, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat, partial sums.
+// Only the largest cell of a window has a gradient, so one value a window is summed.
 template <int B, typename Act>
 void backward_reduce(std::span<void* const> o, const PoolExtents& e, Act act, int threads) {
   using Double = typename Vec<B>::Double;
   auto* partial = static_cast<double*>(o[9]);
-  for_each_segment(e, threads, [&](std::int64_t image, std::int64_t cb, std::int64_t segment, std::int64_t begin,
-                                   std::int64_t end) {
-    const ChannelBlock<B> block(channels_at(o, 3), e.source, cb);
-    const float* d_pooled = static_cast<const float*>(o[0]) + pooled_plane(e, image, cb);
-    const std::uint8_t* index = static_cast<const std::uint8_t*>(o[1]) + pooled_plane(e, image, cb);
-    const float* x = static_cast<const float*>(o[2]) + source_plane(e, image, cb);
-    const Window window(e);
-    Double sum = {};
-    Double products = {};
-    for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
-      const auto value = at_maximum<B>(x, source, window, load_index<B>(index + target));
-      const Double dz =
-          __builtin_convertvector(behind_activation<B>(act, block, load<B>(d_pooled + target), value), Double);
-      sum += dz;
-      products += dz * __builtin_convertvector(block.xhat(value), Double);
-    });
-    double* sums = batch_norm::partial_of(partial, e.pooled, image, segment, cb);
-    std::memcpy(sums, &sum, sizeof sum);
-    std::memcpy(sums + e.pooled.padded(), &products, sizeof products);
-  });
-  batch_norm::finish_reduce(e.pooled, partial, e.images, static_cast<float*>(o[7]), static_cast<float*>(o[8]));
+  for_each_segment(
+      e, threads,
+      [&](std::int64_t image, std::int64_t cb, std::int64_t segment, std::int64_t begin,
+          std::int64_t end) {
+        const ChannelBlock<B> block(channels_at(o, 3), e.source, cb);
+        const float* d_pooled = static_cast<const float*>(o[0]) + pooled_plane(e, image, cb);
+        const std::uint8_t* index =
+            static_cast<const std::uint8_t*>(o[1]) + pooled_plane(e, image, cb);
+        const float* x = static_cast<const float*>(o[2]) + source_plane(e, image, cb);
+        const Window window(e);
+        Double sum = {};
+        Double products = {};
+        for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
+          const auto value = at_maximum<B>(x, source, window, load_index<B>(index + target));
+          const Double dz = __builtin_convertvector(
+              behind_activation<B>(act, block, load<B>(d_pooled + target), value), Double);
+          sum += dz;
+          products += dz * __builtin_convertvector(block.xhat(value), Double);
+        });
+        double* sums = batch_norm::partial_of(partial, e.pooled, image, segment, cb);
+        std::memcpy(sums, &sum, sizeof sum);
+        std::memcpy(sums + e.pooled.padded(), &products, sizeof products);
+      });
+  batch_norm::finish_reduce(e.pooled, partial, e.images, static_cast<float*>(o[7]),
+                            static_cast<float*>(o[8]));
 }
 
 // Operands: d_pooled, index, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat, dx.
 template <int B, typename Act>
-void backward_apply(std::span<void* const> o, const PoolExtents& e, bool fixed, Act act, int threads) {
+void backward_apply(std::span<void* const> o, const PoolExtents& e, bool fixed, Act act,
+                    int threads) {
   const auto count = static_cast<float>(e.images * e.source.spatial);
-  for_each_segment(e, threads, [&](std::int64_t image, std::int64_t cb, std::int64_t, std::int64_t begin,
-                                   std::int64_t end) {
-    const ChannelBlock<B> block(channels_at(o, 3), e.source, cb);
-    auto mean_dz = splat<B>(0.0F);
-    auto mean_dz_xhat = splat<B>(0.0F);
-    for (int lane = 0; lane < lanes_used(e.source, cb) && !fixed; ++lane) {
-      mean_dz[lane] = static_cast<const float*>(o[7])[cb * B + lane] / count;
-      mean_dz_xhat[lane] = static_cast<const float*>(o[8])[cb * B + lane] / count;
-    }
-    const auto factor = block.gamma * block.invstd;
-    const float* d_pooled = static_cast<const float*>(o[0]) + pooled_plane(e, image, cb);
-    const std::uint8_t* index = static_cast<const std::uint8_t*>(o[1]) + pooled_plane(e, image, cb);
-    const float* x = static_cast<const float*>(o[2]) + source_plane(e, image, cb);
-    float* dx = static_cast<float*>(o[9]) + source_plane(e, image, cb);
-    const Window window(e);
-    const bool whole = lanes_used(e.source, cb) == B;
-    for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
-      const auto position = load_index<B>(index + target);
-      const auto d = load<B>(d_pooled + target);
-      const auto dz_max = behind_activation<B>(act, block, d, at_maximum<B>(x, source, window, position));
-      for (int k = 0; k < 4; ++k) {
-        const auto value = load<B>(x + source + window.cell[k]);
-        const auto dz = position == k ? dz_max : splat<B>(0.0F);
-        auto result = factor * (dz - mean_dz - block.xhat(value) * mean_dz_xhat);
-        if (!whole) result = select<B>(block.used, result, splat<B>(0.0F));
-        store<B>(dx + source + window.cell[k], result);
-      }
-    });
-  });
+  for_each_segment(
+      e, threads,
+      [&](std::int64_t image, std::int64_t cb, std::int64_t, std::int64_t begin, std::int64_t end) {
+        const ChannelBlock<B> block(channels_at(o, 3), e.source, cb);
+        auto mean_dz = splat<B>(0.0F);
+        auto mean_dz_xhat = splat<B>(0.0F);
+        for (int lane = 0; lane < lanes_used(e.source, cb) && !fixed; ++lane) {
+          mean_dz[lane] = static_cast<const float*>(o[7])[cb * B + lane] / count;
+          mean_dz_xhat[lane] = static_cast<const float*>(o[8])[cb * B + lane] / count;
+        }
+        const auto factor = block.gamma * block.invstd;
+        const float* d_pooled = static_cast<const float*>(o[0]) + pooled_plane(e, image, cb);
+        const std::uint8_t* index =
+            static_cast<const std::uint8_t*>(o[1]) + pooled_plane(e, image, cb);
+        const float* x = static_cast<const float*>(o[2]) + source_plane(e, image, cb);
+        float* dx = static_cast<float*>(o[9]) + source_plane(e, image, cb);
+        const Window window(e);
+        const bool whole = lanes_used(e.source, cb) == B;
+        for_each_window<B>(e, begin, end, [&](std::int64_t source, std::int64_t target) {
+          const auto position = load_index<B>(index + target);
+          const auto d = load<B>(d_pooled + target);
+          const auto dz_max =
+              behind_activation<B>(act, block, d, at_maximum<B>(x, source, window, position));
+          for (int k = 0; k < 4; ++k) {
+            const auto value = load<B>(x + source + window.cell[k]);
+            const auto dz = position == k ? dz_max : splat<B>(0.0F);
+            auto result = factor * (dz - mean_dz - block.xhat(value) * mean_dz_xhat);
+            if (!whole) result = select<B>(block.used, result, splat<B>(0.0F));
+            store<B>(dx + source + window.cell[k], result);
+          }
+        });
+      });
 }
 
 struct Setup {
@@ -201,26 +213,29 @@ KernelChoice choose_batch_norm_pool(const graph::Op& op, const SelectContext& co
                       .inputs = {s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
                       .outputs = {s.layout}};
   if (params.keeps_index) choice.outputs.push_back(s.layout);
-  choice.kernel = make_kernel([s, threads = context.threads, keeps = params.keeps_index, kind = params.activation](
-                                  std::span<void* const> o, const RunContext&) {
-    batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
-      if (keeps) {
-        forward<b(), true>(o, s.extents, act, threads);
-      } else {
-        forward<b(), false>(o, s.extents, act, threads);
-      }
-    });
-  });
+  choice.kernel =
+      make_kernel([s, threads = context.threads, keeps = params.keeps_index,
+                   kind = params.activation](std::span<void* const> o, const RunContext&) {
+        batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
+          if (keeps) {
+            forward<b(), true>(o, s.extents, act, threads);
+          } else {
+            forward<b(), false>(o, s.extents, act, threads);
+          }
+        });
+      });
   return choice;
 }
 
-KernelChoice choose_batch_norm_pool_backward_reduce(const graph::Op& op, const SelectContext& context) {
+KernelChoice choose_batch_norm_pool_backward_reduce(const graph::Op& op,
+                                                    const SelectContext& context) {
   const Setup s = set_up(op.inputs[2], context);
   return {.name = "cpu",
           .inputs = {s.layout, s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents.pooled, s.extents.images)},
-          .kernel = make_kernel([s, threads = context.threads, kind = op.params_as<BatchNormPoolParams>().activation](
+          .kernel = make_kernel([s, threads = context.threads,
+                                 kind = op.params_as<BatchNormPoolParams>().activation](
                                     std::span<void* const> o, const RunContext&) {
             batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
               backward_reduce<b()>(o, s.extents, act, threads);
@@ -228,16 +243,19 @@ KernelChoice choose_batch_norm_pool_backward_reduce(const graph::Op& op, const S
           })};
 }
 
-KernelChoice choose_batch_norm_pool_backward_apply(const graph::Op& op, const SelectContext& context) {
+KernelChoice choose_batch_norm_pool_backward_apply(const graph::Op& op,
+                                                   const SelectContext& context) {
   LANTERN_ASSERT(!op.accumulates[0], "only this op reads the convolution it normalises");
   const auto& params = op.params_as<BatchNormPoolParams>();
   const Setup s = set_up(op.inputs[2], context);
   return {.name = "cpu",
-          .inputs = {s.layout, s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}},
+          .inputs = {s.layout, s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{},
+                     Layout{}},
           .outputs = {s.layout},
           .may_alias = {{0, 2}},
-          .kernel = make_kernel([s, threads = context.threads, fixed = params.fixed, kind = params.activation](
-                                    std::span<void* const> o, const RunContext&) {
+          .kernel = make_kernel([s, threads = context.threads, fixed = params.fixed,
+                                 kind = params.activation](std::span<void* const> o,
+                                                           const RunContext&) {
             batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
               backward_apply<b()>(o, s.extents, fixed, act, threads);
             });

@@ -16,7 +16,8 @@ inline int lanes_used(const Extents& e, std::int64_t cb) {
   return static_cast<int>(std::min<std::int64_t>(e.block, e.c - cb * e.block));
 }
 
-inline double* partial_of(double* partial, const Extents& e, std::int64_t image, std::int64_t segment, std::int64_t cb) {
+inline double* partial_of(double* partial, const Extents& e, std::int64_t image,
+                          std::int64_t segment, std::int64_t cb) {
   return partial + (image * e.segments() + segment) * 2 * e.padded() + cb * e.block;
 }
 
@@ -35,13 +36,15 @@ void combine(const Extents& e, const double* partial, std::int64_t images, Finis
   }
 }
 
-// One channel block in vectors: xhat = (x - mean) * invstd, z = xhat * gamma + beta. Padding lanes are zero.
+// One channel block in vectors: xhat = (x - mean) * invstd, z = xhat * gamma + beta. Padding lanes
+// are zero.
 template <int B>
 struct ChannelBlock {
   typename Vec<B>::Float mean{}, invstd{}, gamma{}, beta{};
   typename Vec<B>::Int used;
 
-  ChannelBlock(const Channels& channels, const Extents& e, std::int64_t cb) : used(lane_mask<B>(lanes_used(e, cb))) {
+  ChannelBlock(const Channels& channels, const Extents& e, std::int64_t cb)
+      : used(lane_mask<B>(lanes_used(e, cb))) {
     for (int lane = 0; lane < lanes_used(e, cb); ++lane) {
       const std::int64_t c = cb * B + lane;
       mean[lane] = channels.mean[c];
@@ -56,16 +59,19 @@ struct ChannelBlock {
 
 // The gradient behind the activation, with z recomputed from x by the same arithmetic as forward.
 template <int B, typename Act>
-inline typename Vec<B>::Float behind_activation(Act act, const ChannelBlock<B>& block, typename Vec<B>::Float dy,
+inline typename Vec<B>::Float behind_activation(Act act, const ChannelBlock<B>& block,
+                                                typename Vec<B>::Float dy,
                                                 typename Vec<B>::Float x) {
   if (act() == Activation::kLinear) return dy;
   const auto z = block.z(x);
-  return dy * activation_slope<B>(act(), z, derivative_from_output(act()) ? activate<B>(act(), z) : z);
+  return dy *
+         activation_slope<B>(act(), z, derivative_from_output(act()) ? activate<B>(act(), z) : z);
 }
 
 template <typename Body>
 void with_block_and_activation(const Extents& e, Activation activation, Body body) {
-  with_block(e.block, [&](auto b) { with_activation(activation, [&](auto act) { body(b, act); }); });
+  with_block(e.block,
+             [&](auto b) { with_activation(activation, [&](auto act) { body(b, act); }); });
 }
 
 }  // namespace lantern::ops::batch_norm

@@ -20,16 +20,18 @@ struct ConcatParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// dst = the slices of the inputs one behind the other along channels; all inputs have equal N, H, W.
+/// dst = the slices of the inputs one behind the other along channels; all inputs have equal N, H,
+/// W.
 extern const graph::OpDef kConcatForward;
 
 struct ConcatGradientParams final : graph::OpParams {
   ConcatGradientParams(ChannelSlice s, std::int64_t offset) : slice(s), dst_first(offset) {}
-  ChannelSlice slice;           ///< channels of the source
-  std::int64_t dst_first = 0;   ///< where they stand in the concatenation
+  ChannelSlice slice;          ///< channels of the source
+  std::int64_t dst_first = 0;  ///< where they stand in the concatenation
   std::string describe() const override;
 };
-/// diff_src[slice] (+)= diff_dst[dst_first ...]; the other channels of diff_src get zero when it is written first.
+/// diff_src[slice] (+)= diff_dst[dst_first ...]; the other channels of diff_src get zero when it is
+/// written first.
 extern const graph::OpDef kConcatBackward;
 
 KernelChoice choose_concat_forward(const graph::Op& op, const SelectContext& context);

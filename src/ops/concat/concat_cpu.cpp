@@ -38,17 +38,19 @@ void gradient(GradientBuilder& builder, const Op& op) {
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (builder.wants(op.inputs[i])) {
-      builder.emit(kConcatBackward, std::make_shared<const ConcatGradientParams>(params.slices[i], offset), {*dy},
+      builder.emit(kConcatBackward,
+                   std::make_shared<const ConcatGradientParams>(params.slices[i], offset), {*dy},
                    {builder.target(op.inputs[i])});
     }
     offset += params.slices[i].count;
   }
 }
 
-// Copies (adds) `count` channels between two blocked images. Runs that start and end on block borders move whole
-// planes; others go lane by lane.
+// Copies (adds) `count` channels between two blocked images. Runs that start and end on block
+// borders move whole planes; others go lane by lane.
 void move_channels(const float* src, const BlockedExtents& from, std::int64_t src_first, float* dst,
-                   const BlockedExtents& to, std::int64_t dst_first, std::int64_t count, bool accumulate) {
+                   const BlockedExtents& to, std::int64_t dst_first, std::int64_t count,
+                   bool accumulate) {
   const int block = from.block;
   const std::int64_t spatial = from.spatial;
   for (std::int64_t c = 0; c < count;) {
@@ -105,9 +107,10 @@ KernelChoice choose_concat_forward(const Op& op, const SelectContext& context) {
   const int threads = context.threads;
   std::vector<BlockedExtents> from;
   for (const TensorId id : op.inputs) from.emplace_back(context.shape(id), layout.block);
-  KernelChoice choice{.name = "cpu", .inputs = std::vector<Layout>(op.inputs.size(), layout), .outputs = {layout}};
-  choice.kernel = make_kernel([=, slices = op.params_as<ConcatParams>().slices](std::span<void* const> o,
-                                                                               const RunContext&) {
+  KernelChoice choice{
+      .name = "cpu", .inputs = std::vector<Layout>(op.inputs.size(), layout), .outputs = {layout}};
+  choice.kernel = make_kernel([=, slices = op.params_as<ConcatParams>().slices](
+                                  std::span<void* const> o, const RunContext&) {
     const auto sources = static_cast<std::int64_t>(from.size());
     parallel_for(to.n, threads, [&](std::int64_t image) {
       float* out = static_cast<float*>(o[from.size()]) + to.offset(image, 0);
@@ -135,8 +138,8 @@ KernelChoice choose_concat_backward(const Op& op, const SelectContext& context) 
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=, slice = params.slice, dst_first = params.dst_first](std::span<void* const> o,
-                                                                                       const RunContext&) {
+          .kernel = make_kernel([=, slice = params.slice, dst_first = params.dst_first](
+                                    std::span<void* const> o, const RunContext&) {
             parallel_for(to.n, threads, [&](std::int64_t image) {
               const float* in = static_cast<const float*>(o[0]) + from.offset(image, 0);
               float* out = static_cast<float*>(o[1]) + to.offset(image, 0);

@@ -1,5 +1,5 @@
-#include "ops/blocks.hpp"
 #include "ops/conv/bias_gradient_cpu.hpp"
+#include "ops/blocks.hpp"
 #include "ops/parallel.hpp"
 #include "ops/simd.hpp"
 
@@ -7,7 +7,8 @@ namespace lantern::ops {
 
 namespace {
 template <int B>
-void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents& e, bool overwrite, int threads) {
+void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents& e, bool overwrite,
+                   int threads) {
   using Double = typename Vec<B>::Double;
   parallel_for(e.blocks, threads, [&](std::int64_t cb) {
     Double total = {};
@@ -33,8 +34,8 @@ void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents
 }  // namespace
 
 KernelChoice choose_bias_gradient(const graph::Op& op, const SelectContext& context) {
-  // The convolution's backward reads the gradient in channel blocks as well: the reorder is shared, and lanes sum side by
-  // side.
+  // The convolution's backward reads the gradient in channel blocks as well: the reorder is shared,
+  // and lanes sum side by side.
   const Layout layout{.block = context.block};
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const int threads = context.threads;
@@ -43,8 +44,8 @@ KernelChoice choose_bias_gradient(const graph::Op& op, const SelectContext& cont
           .outputs = {Layout{}},
           .kernel = make_kernel([e, threads](std::span<void* const> o, const RunContext& run) {
             with_block(e.block, [&](auto b) {
-              bias_gradient<b()>(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), e, run.subdivision == 0,
-                                 threads);
+              bias_gradient<b()>(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), e,
+                                 run.subdivision == 0, threads);
             });
           })};
 }

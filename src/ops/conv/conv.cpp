@@ -16,18 +16,22 @@ using graph::TensorType;
 namespace {
 
 std::string describe_geometry(const ConvGeometry& g) {
-  return fmt::format("size={}x{} stride={}x{} pad={}x{} dilation={}x{} groups={}", g.kh, g.kw, g.sh, g.sw, g.ph, g.pw,
-                     g.dh, g.dw, g.groups);
+  return fmt::format("size={}x{} stride={}x{} pad={}x{} dilation={}x{} groups={}", g.kh, g.kw, g.sh,
+                     g.sw, g.ph, g.pw, g.dh, g.dw, g.groups);
 }
 
 std::vector<TensorType> infer_forward(const OpParams& params, std::span<const TensorType> inputs) {
   const ConvGeometry& g = static_cast<const ConvParams&>(params).geometry;
-  LANTERN_ASSERT((inputs[0].shape == Shape{g.n, g.ic, g.ih, g.iw}), "convolution source has the shape it was made for");
-  LANTERN_ASSERT(inputs[1].shape.elements() == g.weights_count(), "convolution weights have the right count");
+  LANTERN_ASSERT((inputs[0].shape == Shape{g.n, g.ic, g.ih, g.iw}),
+                 "convolution source has the shape it was made for");
+  LANTERN_ASSERT(inputs[1].shape.elements() == g.weights_count(),
+                 "convolution weights have the right count");
   return {{Shape{g.n, g.oc, g.oh, g.ow}, DType::kF32}};
 }
 
-double flops_forward(const Graph& /*graph*/, const Op& op) { return op.params_as<ConvParams>().geometry.flops(); }
+double flops_forward(const Graph& /*graph*/, const Op& op) {
+  return op.params_as<ConvParams>().geometry.flops();
+}
 double flops_backward(const Graph& /*graph*/, const Op& op) {
   return op.params_as<ConvGradientParams>().geometry.flops();
 }
@@ -39,10 +43,12 @@ void gradient(GradientBuilder& builder, const Op& op) {
   const TensorId weights = op.inputs[1];
   auto params = std::make_shared<const ConvGradientParams>(forward.geometry, weights);
   if (forward.has_bias && builder.wants(op.inputs[2])) {
-    builder.emit(kBiasGradient, std::make_shared<const OpParams>(), {*diff_dst}, {builder.target(op.inputs[2])});
+    builder.emit(kBiasGradient, std::make_shared<const OpParams>(), {*diff_dst},
+                 {builder.target(op.inputs[2])});
   }
   if (builder.wants(weights)) {
-    builder.emit(kConvBackwardWeights, params, {op.inputs[0], *diff_dst}, {builder.target(weights)});
+    builder.emit(kConvBackwardWeights, params, {op.inputs[0], *diff_dst},
+                 {builder.target(weights)});
   }
   if (builder.wants(op.inputs[0])) {
     builder.emit(kConvBackwardData, params, {*diff_dst, weights}, {builder.target(op.inputs[0])});
@@ -51,7 +57,9 @@ void gradient(GradientBuilder& builder, const Op& op) {
 
 }  // namespace
 
-std::string ConvParams::describe() const { return describe_geometry(geometry) + (has_bias ? " bias" : ""); }
+std::string ConvParams::describe() const {
+  return describe_geometry(geometry) + (has_bias ? " bias" : "");
+}
 std::string ConvGradientParams::describe() const { return describe_geometry(geometry); }
 
 std::int64_t image_group(const ConvGeometry& g) {

@@ -13,7 +13,8 @@ struct ConvParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// Parameters of the backward ops; `weights` names the forward weights, whose layout the gradient takes over.
+/// Parameters of the backward ops; `weights` names the forward weights, whose layout the gradient
+/// takes over.
 struct ConvGradientParams final : graph::OpParams {
   ConvGradientParams(const ConvGeometry& g, graph::TensorId w) : geometry(g), weights(w) {}
   ConvGeometry geometry;
@@ -21,7 +22,8 @@ struct ConvGradientParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// dst = conv(src, weights[, bias]).  src [N,IC,H,W], weights [OC,IC/groups,KH,KW], bias [OC] -> dst [N,OC,OH,OW].
+/// dst = conv(src, weights[, bias]).  src [N,IC,H,W], weights [OC,IC/groups,KH,KW], bias [OC] ->
+/// dst [N,OC,OH,OW].
 extern const graph::OpDef kConvForward;
 /// diff_src (+)= transposed conv(diff_dst, weights). Exact per image for any call size.
 extern const graph::OpDef kConvBackwardData;
@@ -30,8 +32,8 @@ extern const graph::OpDef kConvBackwardWeights;
 /// diff_bias += sum of diff_dst over images and positions (partial sums in double).
 extern const graph::OpDef kBiasGradient;
 
-/// Images per call of a sum over the batch (memory.md section 4, item 6): a function of the layer alone, so that no
-/// plan can change the order of summation.
+/// Images per call of a sum over the batch (memory.md section 4, item 6): a function of the layer
+/// alone, so that no plan can change the order of summation.
 std::int64_t image_group(const ConvGeometry& geometry);
 
 }  // namespace lantern::ops

@@ -4,9 +4,10 @@
 
 namespace lantern::ops {
 
-/// One convolution (cross-correlation). src [n, ic, ih, iw], weights [oc, ic/groups, kh, kw], dst [n, oc, oh, ow].
-/// dst[y][x] reads src[y*sh - ph + ky*dh][x*sw - pw + kx*dw], zero outside; `ph`, `pw` are the real top and left
-/// padding (a cfg's padding times its dilation), and oh, ow are given: bottom and right padding follow from them.
+/// One convolution (cross-correlation). src [n, ic, ih, iw], weights [oc, ic/groups, kh, kw], dst
+/// [n, oc, oh, ow]. dst[y][x] reads src[y*sh - ph + ky*dh][x*sw - pw + kx*dw], zero outside; `ph`,
+/// `pw` are the real top and left padding (a cfg's padding times its dilation), and oh, ow are
+/// given: bottom and right padding follow from them.
 struct ConvGeometry {
   std::int64_t n = 1, ic = 1, ih = 1, iw = 1;
   std::int64_t oc = 1, oh = 1, ow = 1;
@@ -15,7 +16,9 @@ struct ConvGeometry {
 
   std::int64_t weights_count() const { return oc * (ic / groups) * kh * kw; }
   /// Multiply-adds count twice.
-  double flops() const { return 2.0 * static_cast<double>(n * oh * ow) * static_cast<double>(weights_count()); }
+  double flops() const {
+    return 2.0 * static_cast<double>(n * oh * ow) * static_cast<double>(weights_count());
+  }
   bool operator==(const ConvGeometry&) const = default;
 };
 

@@ -30,7 +30,8 @@ struct Window {
   memory::dims strides, dilates, pad_left, pad_right;
 };
 
-// The output size is given, so bottom and right padding are what is left over (may be negative: unread rows).
+// The output size is given, so bottom and right padding are what is left over (may be negative:
+// unread rows).
 Window window_of(const ConvGeometry& g) {
   const std::int64_t reach_h = (g.kh - 1) * g.dh + 1;
   const std::int64_t reach_w = (g.kw - 1) * g.dw + 1;
@@ -56,15 +57,18 @@ using ForwardPd = dnnl::convolution_forward::primitive_desc;
 using BackwardDataPd = dnnl::convolution_backward_data::primitive_desc;
 using BackwardWeightsPd = dnnl::convolution_backward_weights::primitive_desc;
 
-ForwardPd forward_pd(const ConvGeometry& g, int src_block, int dst_block, const memory::desc& weights, bool bias) {
+ForwardPd forward_pd(const ConvGeometry& g, int src_block, int dst_block,
+                     const memory::desc& weights, bool bias) {
   const Window w = window_of(g);
   const memory::desc src = onednn::data_desc(src_shape(g), src_block);
   const memory::desc dst = onednn::data_desc(dst_shape(g), dst_block);
   const memory::desc bias_desc({g.oc}, memory::data_type::f32, memory::format_tag::a);
-  const auto desc = bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, src, weights,
-                                                           bias_desc, dst, w.strides, w.dilates, w.pad_left, w.pad_right)
-                         : dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, src, weights, dst,
-                                                           w.strides, w.dilates, w.pad_left, w.pad_right);
+  const auto desc =
+      bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, src, weights,
+                                             bias_desc, dst, w.strides, w.dilates, w.pad_left,
+                                             w.pad_right)
+           : dnnl::convolution_forward::desc(prop_kind::forward_training, kAlgorithm, src, weights,
+                                             dst, w.strides, w.dilates, w.pad_left, w.pad_right);
   return {desc, onednn::user_scratchpad(), onednn::engine(), true};
 }
 
@@ -73,17 +77,18 @@ ForwardPd hint_pd(const ConvGeometry& g) { return forward_pd(g, 1, 1, any_weight
 
 BackwardDataPd backward_data_pd(const ConvGeometry& g, int src_block, int dst_block) {
   const Window w = window_of(g);
-  const dnnl::convolution_backward_data::desc desc(kAlgorithm, onednn::data_desc(src_shape(g), src_block),
-                                                   any_weights(g), onednn::data_desc(dst_shape(g), dst_block),
-                                                   w.strides, w.dilates, w.pad_left, w.pad_right);
+  const dnnl::convolution_backward_data::desc desc(
+      kAlgorithm, onednn::data_desc(src_shape(g), src_block), any_weights(g),
+      onednn::data_desc(dst_shape(g), dst_block), w.strides, w.dilates, w.pad_left, w.pad_right);
   return {desc, onednn::user_scratchpad(), onednn::engine(), hint_pd(g), true};
 }
 
-BackwardWeightsPd backward_weights_pd(const ConvGeometry& g, int src_block, int dst_block, const memory::desc& weights) {
+BackwardWeightsPd backward_weights_pd(const ConvGeometry& g, int src_block, int dst_block,
+                                      const memory::desc& weights) {
   const Window w = window_of(g);
-  const dnnl::convolution_backward_weights::desc desc(kAlgorithm, onednn::data_desc(src_shape(g), src_block), weights,
-                                                      onednn::data_desc(dst_shape(g), dst_block), w.strides,
-                                                      w.dilates, w.pad_left, w.pad_right);
+  const dnnl::convolution_backward_weights::desc desc(
+      kAlgorithm, onednn::data_desc(src_shape(g), src_block), weights,
+      onednn::data_desc(dst_shape(g), dst_block), w.strides, w.dilates, w.pad_left, w.pad_right);
   return {desc, onednn::user_scratchpad(), onednn::engine(), hint_pd(g), true};
 }
 
@@ -95,8 +100,8 @@ struct Candidate {
   int dst_block = 1;
 };
 
-// The first candidate with the best rank (jit before gemm before ref); `make` returns an empty descriptor when
-// oneDNN has no implementation.
+// The first candidate with the best rank (jit before gemm before ref); `make` returns an empty
+// descriptor when oneDNN has no implementation.
 template <typename Pd, typename Make>
 Candidate<Pd> best_of(std::initializer_list<std::pair<int, int>> blocks, const Make& make) {
   std::optional<Candidate<Pd>> best;
@@ -117,7 +122,9 @@ Candidate<Pd> best_of(std::initializer_list<std::pair<int, int>> blocks, const M
 
 class ForwardKernel final : public Kernel {
  public:
-  ForwardKernel(const ForwardPd& pd, bool bias) : pd_(pd), bias_(bias) { call_.make(dnnl::convolution_forward(pd)); }
+  ForwardKernel(const ForwardPd& pd, bool bias) : pd_(pd), bias_(bias) {
+    call_.make(dnnl::convolution_forward(pd));
+  }
   void bind(std::span<void* const> operands) override {
     call_.clear();
     call_.add(DNNL_ARG_SRC, pd_.src_desc(), operands[0]);
@@ -134,7 +141,8 @@ class ForwardKernel final : public Kernel {
   onednn::Call call_;
 };
 
-// Images are handled in groups; a group call with a moved pointer gives the same bits as one call for all.
+// Images are handled in groups; a group call with a moved pointer gives the same bits as one call
+// for all.
 class BackwardDataKernel final : public Kernel {
  public:
   struct Piece {
@@ -143,8 +151,12 @@ class BackwardDataKernel final : public Kernel {
     onednn::Call call;
   };
 
-  BackwardDataKernel(std::vector<Piece> pieces, bool accumulate, Bytes dst_image, Bytes src_image, int threads)
-      : pieces_(std::move(pieces)), accumulate_(accumulate), dst_image_(dst_image), src_image_(src_image),
+  BackwardDataKernel(std::vector<Piece> pieces, bool accumulate, Bytes dst_image, Bytes src_image,
+                     int threads)
+      : pieces_(std::move(pieces)),
+        accumulate_(accumulate),
+        dst_image_(dst_image),
+        src_image_(src_image),
         threads_(threads) {
     for (Piece& piece : pieces_) piece.call.make(dnnl::convolution_backward_data(piece.pd));
   }
@@ -158,8 +170,9 @@ class BackwardDataKernel final : public Kernel {
       piece.call.add(DNNL_ARG_DIFF_DST, piece.pd.diff_dst_desc(),
                      static_cast<std::byte*>(operands[0]) + piece.first * dst_image_);
       piece.call.add(DNNL_ARG_WEIGHTS, piece.pd.weights_desc(), operands[1]);
-      piece.call.add(DNNL_ARG_DIFF_SRC, piece.pd.diff_src_desc(),
-                     accumulate_ ? static_cast<void*>(temporary_) : diff_src_ + piece.first * src_image_);
+      piece.call.add(
+          DNNL_ARG_DIFF_SRC, piece.pd.diff_src_desc(),
+          accumulate_ ? static_cast<void*>(temporary_) : diff_src_ + piece.first * src_image_);
       piece.call.add(DNNL_ARG_SCRATCHPAD, piece.pd.scratchpad_desc(), operands[3]);
     }
   }
@@ -169,7 +182,8 @@ class BackwardDataKernel final : public Kernel {
       piece.call.execute();
       if (!accumulate_) continue;
       auto* target = reinterpret_cast<float*>(diff_src_ + piece.first * src_image_);
-      const auto count = static_cast<std::int64_t>(piece.pd.diff_src_desc().get_size() / sizeof(float));
+      const auto count =
+          static_cast<std::int64_t>(piece.pd.diff_src_desc().get_size() / sizeof(float));
       parallel_ranges(count, threads_, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) target[i] += temporary_[i];
       });
@@ -185,7 +199,8 @@ class BackwardDataKernel final : public Kernel {
   float* temporary_ = nullptr;
 };
 
-// dW is summed over image groups in image order; every group but the very first goes through a temporary and an add.
+// dW is summed over image groups in image order; every group but the very first goes through a
+// temporary and an add.
 class BackwardWeightsKernel final : public Kernel {
  public:
   struct Piece {
@@ -195,7 +210,10 @@ class BackwardWeightsKernel final : public Kernel {
   };
 
   BackwardWeightsKernel(std::vector<Piece> pieces, Bytes src_image, Bytes dst_image, int threads)
-      : pieces_(std::move(pieces)), src_image_(src_image), dst_image_(dst_image), threads_(threads) {
+      : pieces_(std::move(pieces)),
+        src_image_(src_image),
+        dst_image_(dst_image),
+        threads_(threads) {
     for (Piece& piece : pieces_) {
       piece.into_temporary.make(dnnl::convolution_backward_weights(piece.pd));
       piece.into_gradient.make(dnnl::convolution_backward_weights(piece.pd));
@@ -209,7 +227,8 @@ class BackwardWeightsKernel final : public Kernel {
     for (Piece& piece : pieces_) {
       const auto prepare = [&](onednn::Call& call, void* diff_weights) {
         call.clear();
-        call.add(DNNL_ARG_SRC, piece.pd.src_desc(), static_cast<std::byte*>(operands[0]) + piece.first * src_image_);
+        call.add(DNNL_ARG_SRC, piece.pd.src_desc(),
+                 static_cast<std::byte*>(operands[0]) + piece.first * src_image_);
         call.add(DNNL_ARG_DIFF_DST, piece.pd.diff_dst_desc(),
                  static_cast<std::byte*>(operands[1]) + piece.first * dst_image_);
         call.add(DNNL_ARG_DIFF_WEIGHTS, piece.pd.diff_weights_desc(), diff_weights);
@@ -218,7 +237,8 @@ class BackwardWeightsKernel final : public Kernel {
       prepare(piece.into_temporary, temporary_);
       prepare(piece.into_gradient, gradient_);
     }
-    count_ = static_cast<std::int64_t>(pieces_.front().pd.diff_weights_desc().get_size() / sizeof(float));
+    count_ = static_cast<std::int64_t>(pieces_.front().pd.diff_weights_desc().get_size() /
+                                       sizeof(float));
   }
 
   void run(const RunContext& context) override {
@@ -257,14 +277,16 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
       fixed_weights && fixed_weights->opaque ? onednn::desc_of(*fixed_weights) : any_weights(g);
   const int current = context.data_layout(op.inputs[0]).block;
   const int block = context.block;
-  auto best = best_of<ForwardPd>({{current, block}, {block, block}, {1, 1}}, [&](int src_block, int dst_block) {
-    return forward_pd(g, src_block, dst_block, weights, params.has_bias);
-  });
-  KernelChoice choice{.name = std::string("onednn:") + best.pd.impl_info_str(),
-                      .inputs = {Layout{.block = best.src_block}, onednn::weights_layout(best.pd.weights_desc())},
-                      .outputs = {Layout{.block = best.dst_block}},
-                      .scratch = {bytes_of(best.pd.scratchpad_desc())},
-                      .kernel = std::make_unique<ForwardKernel>(best.pd, params.has_bias)};
+  auto best = best_of<ForwardPd>(
+      {{current, block}, {block, block}, {1, 1}}, [&](int src_block, int dst_block) {
+        return forward_pd(g, src_block, dst_block, weights, params.has_bias);
+      });
+  KernelChoice choice{
+      .name = std::string("onednn:") + best.pd.impl_info_str(),
+      .inputs = {Layout{.block = best.src_block}, onednn::weights_layout(best.pd.weights_desc())},
+      .outputs = {Layout{.block = best.dst_block}},
+      .scratch = {bytes_of(best.pd.scratchpad_desc())},
+      .kernel = std::make_unique<ForwardKernel>(best.pd, params.has_bias)};
   if (params.has_bias) choice.inputs.emplace_back();
   return choice;
 }
@@ -288,7 +310,8 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
   for (std::int64_t first = 0; first < g.n; first += group) {
     const std::int64_t images = std::min(group, g.n - first);
     BackwardDataPd pd = images == group ? whole : make(images)(best.src_block, best.dst_block);
-    LANTERN_ASSERT(pd && pd.weights_desc() == best.pd.weights_desc(), "weights layout does not depend on call size");
+    LANTERN_ASSERT(pd && pd.weights_desc() == best.pd.weights_desc(),
+                   "weights layout does not depend on call size");
     scratch = std::max(scratch, bytes_of(pd.scratchpad_desc()));
     temporary = std::max(temporary, bytes_of(pd.diff_src_desc()));
     pieces.push_back({.pd = std::move(pd), .first = first, .call = {}});
@@ -298,9 +321,9 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
       .inputs = {Layout{.block = best.dst_block}, onednn::weights_layout(best.pd.weights_desc())},
       .outputs = {Layout{.block = best.src_block}},
       .scratch = {scratch},
-      .kernel = std::make_unique<BackwardDataKernel>(std::move(pieces), accumulate,
-                                                     image_bytes(dst_shape(g), best.dst_block),
-                                                     image_bytes(src_shape(g), best.src_block), context.threads)};
+      .kernel = std::make_unique<BackwardDataKernel>(
+          std::move(pieces), accumulate, image_bytes(dst_shape(g), best.dst_block),
+          image_bytes(src_shape(g), best.src_block), context.threads)};
   if (accumulate) choice.scratch.push_back(temporary);
   return choice;
 }
@@ -325,16 +348,17 @@ KernelChoice choose_conv_backward_weights(const graph::Op& op, const SelectConte
     BackwardWeightsPd pd = images == group ? best.pd : make(images)(best.src_block, best.dst_block);
     LANTERN_ASSERT(static_cast<bool>(pd), "every image group has an implementation");
     scratch = std::max(scratch, bytes_of(pd.scratchpad_desc()));
-    pieces.push_back({.pd = std::move(pd), .first = first, .into_temporary = {}, .into_gradient = {}});
+    pieces.push_back(
+        {.pd = std::move(pd), .first = first, .into_temporary = {}, .into_gradient = {}});
   }
   return {.name = std::string("onednn:") + best.pd.impl_info_str(),
           .inputs = {Layout{.block = best.src_block}, Layout{.block = best.dst_block}},
           .outputs = {onednn::weights_layout(weights)},
           .scratch = {scratch, bytes_of(weights)},
           .image_group = group,
-          .kernel = std::make_unique<BackwardWeightsKernel>(std::move(pieces), image_bytes(src_shape(g), best.src_block),
-                                                            image_bytes(dst_shape(g), best.dst_block),
-                                                            context.threads)};
+          .kernel = std::make_unique<BackwardWeightsKernel>(
+              std::move(pieces), image_bytes(src_shape(g), best.src_block),
+              image_bytes(dst_shape(g), best.dst_block), context.threads)};
 }
 
 }  // namespace lantern::ops

@@ -27,7 +27,8 @@ KernelChoice choose_copy(const graph::Op& op, const SelectContext& context) {
   Layout layout = source.type.shape.rank() == 4 ? context.data_layout(op.inputs[0])
                                                 : context.layout(op.inputs[0]).value_or(Layout{});
   if (op.accumulates[0]) layout = context.layout(op.outputs[0]).value_or(layout);
-  const auto count = layout.bytes(source.type.shape, DType::kF32) / static_cast<Bytes>(sizeof(float));
+  const auto count =
+      layout.bytes(source.type.shape, DType::kF32) / static_cast<Bytes>(sizeof(float));
   const bool accumulate = op.accumulates[0];
   const int threads = context.threads;
   return {.name = "cpu",
@@ -41,7 +42,8 @@ KernelChoice choose_copy(const graph::Op& op, const SelectContext& context) {
               if (accumulate) {
                 for (std::int64_t i = begin; i < end; ++i) dst[i] += src[i];
               } else {
-                std::memcpy(dst + begin, src + begin, static_cast<std::size_t>(end - begin) * sizeof(float));
+                std::memcpy(dst + begin, src + begin,
+                            static_cast<std::size_t>(end - begin) * sizeof(float));
               }
             });
           })};
@@ -55,7 +57,8 @@ KernelChoice choose_add_parameter_gradient(const graph::Op& op, const SelectCont
           .kernel = make_kernel([count](std::span<void* const> o, const RunContext& run) {
             const auto* src = static_cast<const float*>(o[0]);
             auto* dst = static_cast<float*>(o[1]);
-            for (std::int64_t i = 0; i < count; ++i) dst[i] = (run.subdivision == 0 ? 0.0F : dst[i]) + src[i];
+            for (std::int64_t i = 0; i < count; ++i)
+              dst[i] = (run.subdivision == 0 ? 0.0F : dst[i]) + src[i];
           })};
 }
 

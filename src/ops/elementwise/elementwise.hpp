@@ -8,7 +8,8 @@ namespace lantern::ops {
 
 /// dst (+)= src, same shape.
 extern const graph::OpDef kCopy;
-/// Parameter gradient of rank 1 += values of one mini-batch; the first mini-batch of an iteration overwrites.
+/// Parameter gradient of rank 1 += values of one mini-batch; the first mini-batch of an iteration
+/// overwrites.
 extern const graph::OpDef kAddParameterGradient;
 
 KernelChoice choose_copy(const graph::Op& op, const SelectContext& context);

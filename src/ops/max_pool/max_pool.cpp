@@ -18,7 +18,8 @@ namespace {
 std::vector<TensorType> infer(const OpParams& params, std::span<const TensorType> inputs) {
   const auto& pool = static_cast<const PoolParams&>(params);
   const PoolGeometry& g = pool.geometry;
-  LANTERN_ASSERT((inputs[0].shape == Shape{g.n, g.c, g.ih, g.iw}), "pooling source has the shape it was made for");
+  LANTERN_ASSERT((inputs[0].shape == Shape{g.n, g.c, g.ih, g.iw}),
+                 "pooling source has the shape it was made for");
   const Shape out{g.n, g.c, g.oh, g.ow};
   if (!pool.keeps_index) return {{out, DType::kF32}};
   return {{out, DType::kF32}, {out, g.kh * g.kw <= 256 ? DType::kU8 : DType::kI32}};
@@ -42,7 +43,8 @@ std::string PoolParams::describe() const {
   return fmt::format("size={}x{} stride={}x{} pad={}x{}", g.kh, g.kw, g.sh, g.sw, g.ph, g.pw);
 }
 
-const graph::OpDef kMaxPoolForward{.name = "max_pool", .infer = infer, .flops = flops, .gradient = gradient};
+const graph::OpDef kMaxPoolForward{
+    .name = "max_pool", .infer = infer, .flops = flops, .gradient = gradient};
 const graph::OpDef kMaxPoolBackward{.name = "max_pool_backward"};
 
 }  // namespace lantern::ops

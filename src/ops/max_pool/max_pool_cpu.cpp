@@ -14,14 +14,16 @@ namespace {
 struct Range {
   std::int64_t begin, end;
 };
-Range window(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64_t kernel, std::int64_t extent) {
+Range window(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64_t kernel,
+             std::int64_t extent) {
   const std::int64_t start = out * stride - pad;
   return {std::max<std::int64_t>(0, -start), std::min(kernel, extent - start)};
 }
 
 // Whether a first or last window lies wholly in the padding.
 bool may_cover_nothing(const PoolGeometry& g) {
-  return g.ph >= g.kh || g.pw >= g.kw || (g.oh - 1) * g.sh - g.ph >= g.ih || (g.ow - 1) * g.sw - g.pw >= g.iw;
+  return g.ph >= g.kh || g.pw >= g.kw || (g.oh - 1) * g.sh - g.ph >= g.ih ||
+         (g.ow - 1) * g.sw - g.pw >= g.iw;
 }
 
 template <typename Index, int B>
@@ -34,12 +36,13 @@ void store_index(Index* p, typename Vec<B>::Int index) {
   }
 }
 
-// One image and channel block. The window maximum is separable: first along rows into `rows` (best of each window row
-// with its column), then down columns; strict comparisons keep the first maximum in row-major order. A window without
-// a cell gives the lowest finite number, and zero in lanes beyond the `used` ones.
+// One image and channel block. The window maximum is separable: first along rows into `rows` (best
+// of each window row with its column), then down columns; strict comparisons keep the first maximum
+// in row-major order. A window without a cell gives the lowest finite number, and zero in lanes
+// beyond the `used` ones.
 template <int B, typename Index, bool kKeepIndex>
-void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, Index* index, float* row_best,
-                std::int32_t* row_column) {
+void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, Index* index,
+                float* row_best, std::int32_t* row_column) {
   using Float = typename Vec<B>::Float;
   using Int = typename Vec<B>::Int;
   const Float lowest = splat<B>(-std::numeric_limits<float>::infinity());
@@ -66,7 +69,8 @@ void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, I
       for (std::int64_t ox = 0; ox < g.ow; ++ox) {
         Int column;
         store<B>(row_best + (y * g.ow + ox) * B, best_of_row(y, ox, column));
-        if constexpr (kKeepIndex) std::memcpy(row_column + (y * g.ow + ox) * B, &column, sizeof column);
+        if constexpr (kKeepIndex)
+          std::memcpy(row_column + (y * g.ow + ox) * B, &column, sizeof column);
       }
     }
   }
@@ -81,14 +85,17 @@ void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, I
         Float value;
         if (shared_rows) {
           value = load<B>(row_best + (y * g.ow + ox) * B);
-          if constexpr (kKeepIndex) std::memcpy(&column, row_column + (y * g.ow + ox) * B, sizeof column);
+          if constexpr (kKeepIndex)
+            std::memcpy(&column, row_column + (y * g.ow + ox) * B, sizeof column);
         } else {
           value = best_of_row(y, ox, column);
         }
         Int better = value > best;
-        if (k == ky.begin) better = better | ~better;  // the first row always counts, -infinity included
+        if (k == ky.begin)
+          better = better | ~better;  // the first row always counts, -infinity included
         best = better ? value : best;
-        if constexpr (kKeepIndex) position = better ? column + static_cast<std::int32_t>(k * g.kw) : position;
+        if constexpr (kKeepIndex)
+          position = better ? column + static_cast<std::int32_t>(k * g.kw) : position;
       }
       if (sparse) {
         const Range kx = window(ox, g.sw, g.pw, g.kw, g.iw);
@@ -101,10 +108,11 @@ void pool_plane(const PoolGeometry& g, int used, const float* src, float* dst, I
   }
 }
 
-// Non-overlapping windows: every source cell belongs to at most one window, so each is written once.
+// Non-overlapping windows: every source cell belongs to at most one window, so each is written
+// once.
 template <int B, typename Index>
-void scatter_disjoint(const PoolGeometry& g, const float* diff_dst, const Index* index, float* diff_src,
-                      bool accumulate) {
+void scatter_disjoint(const PoolGeometry& g, const float* diff_dst, const Index* index,
+                      float* diff_src, bool accumulate) {
   using Float = typename Vec<B>::Float;
   using Int = typename Vec<B>::Int;
   if (!accumulate) std::fill_n(diff_src, g.ih * g.iw * B, 0.0F);
@@ -115,7 +123,8 @@ void scatter_disjoint(const PoolGeometry& g, const float* diff_dst, const Index*
       const std::int64_t out = (oy * g.ow + ox) * B;
       const Float d = load<B>(diff_dst + out);
       Int position;
-      for (int lane = 0; lane < B; ++lane) position[lane] = static_cast<std::int32_t>(index[out + lane]);
+      for (int lane = 0; lane < B; ++lane)
+        position[lane] = static_cast<std::int32_t>(index[out + lane]);
       for (std::int64_t y = ky.begin; y < ky.end; ++y) {
         float* row = diff_src + ((oy * g.sh - g.ph + y) * g.iw + ox * g.sw - g.pw) * B;
         for (std::int64_t x = kx.begin; x < kx.end; ++x) {
@@ -128,15 +137,16 @@ void scatter_disjoint(const PoolGeometry& g, const float* diff_dst, const Index*
   }
 }
 
-// Overlapping small windows: every source cell gathers from the windows that cover it, a channel block at a time, in the
-// order in which scatter_overlapping would add.
+// Overlapping small windows: every source cell gathers from the windows that cover it, a channel
+// block at a time, in the order in which scatter_overlapping would add.
 template <int B, typename Index>
-void gather_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index, float* diff_src,
-                        bool accumulate) {
+void gather_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index,
+                        float* diff_src, bool accumulate) {
   using Float = typename Vec<B>::Float;
   using Int = typename Vec<B>::Int;
   // First and last output whose window covers a source position.
-  const auto covering = [](std::int64_t at, std::int64_t stride, std::int64_t pad, std::int64_t kernel, std::int64_t outs) {
+  const auto covering = [](std::int64_t at, std::int64_t stride, std::int64_t pad,
+                           std::int64_t kernel, std::int64_t outs) {
     const std::int64_t reach = at + pad - kernel + 1;
     return Range{reach <= 0 ? 0 : ceil_div(reach, stride), std::min(outs, (at + pad) / stride + 1)};
   };
@@ -149,9 +159,11 @@ void gather_overlapping(const PoolGeometry& g, const float* diff_dst, const Inde
       for (std::int64_t oy = oys.begin; oy < oys.end; ++oy) {
         for (std::int64_t ox = oxs.begin; ox < oxs.end; ++ox) {
           const std::int64_t out = (oy * g.ow + ox) * B;
-          const auto cell = static_cast<std::int32_t>((y + g.ph - oy * g.sh) * g.kw + x + g.pw - ox * g.sw);
+          const auto cell =
+              static_cast<std::int32_t>((y + g.ph - oy * g.sh) * g.kw + x + g.pw - ox * g.sw);
           Int position;
-          for (int lane = 0; lane < B; ++lane) position[lane] = static_cast<std::int32_t>(index[out + lane]);
+          for (int lane = 0; lane < B; ++lane)
+            position[lane] = static_cast<std::int32_t>(index[out + lane]);
           sum += position == cell ? load<B>(diff_dst + out) : Float{};
         }
       }
@@ -160,10 +172,11 @@ void gather_overlapping(const PoolGeometry& g, const float* diff_dst, const Inde
   }
 }
 
-// Overlapping windows: one plane is small and handled by one thread, so adding value by value has a fixed order.
+// Overlapping windows: one plane is small and handled by one thread, so adding value by value has a
+// fixed order.
 template <int B, typename Index>
-void scatter_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index, float* diff_src,
-                         bool accumulate) {
+void scatter_overlapping(const PoolGeometry& g, const float* diff_dst, const Index* index,
+                         float* diff_src, bool accumulate) {
   if (!accumulate) std::fill_n(diff_src, g.ih * g.iw * B, 0.0F);
   for (std::int64_t oy = 0; oy < g.oh; ++oy) {
     for (std::int64_t ox = 0; ox < g.ow; ++ox) {
@@ -198,7 +211,8 @@ KernelChoice choose_max_pool_forward(const graph::Op& op, const SelectContext& c
   KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}};
   if (params.keeps_index) choice.outputs.push_back(layout);
   choice.scratch = {rows * 2 * threads};
-  choice.kernel = make_kernel([=, keeps = params.keeps_index](std::span<void* const> o, const RunContext&) {
+  choice.kernel = make_kernel([=, keeps = params.keeps_index](std::span<void* const> o,
+                                                              const RunContext&) {
     with_block(layout.block, [&](auto b) {
       constexpr int kBlock = b();
       parallel_for(in.n * in.blocks, threads, [&](std::int64_t job) {
@@ -234,7 +248,9 @@ KernelChoice choose_max_pool_backward(const graph::Op& op, const SelectContext& 
   const bool disjoint = g.sh >= g.kh && g.sw >= g.kw;
   const bool small = g.kh * g.kw <= 36;  // beyond it, adding value by value is less work
   const bool accumulate = op.accumulates[0];
-  return {.name = disjoint ? "cpu:disjoint" : small ? "cpu:gather" : "cpu",
+  return {.name = disjoint ? "cpu:disjoint"
+                  : small  ? "cpu:gather"
+                           : "cpu",
           .inputs = {layout, layout},
           .outputs = {layout},
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {

@@ -6,17 +6,20 @@
 namespace lantern::ops {
 
 struct SgdParams final : graph::OpParams {
-  bool decays = false;          ///< weights decay; biases and scales do not
-  float rate_factor = 1.0F;     ///< the layer's own learning_rate
-  float limit = 0.0F;           ///< > 0: buffer + gradient is clamped to [-limit, limit] (weights of a shortcut: 1)
-  float clip = 0.0F;            ///< > 0: weights are clamped to [-clip, clip] after the step
-  std::int64_t first_iteration = 0;  ///< no update before this iteration (stopbackward=N, dont_update, burnin_update)
+  bool decays = false;       ///< weights decay; biases and scales do not
+  float rate_factor = 1.0F;  ///< the layer's own learning_rate
+  float limit =
+      0.0F;  ///< > 0: buffer + gradient is clamped to [-limit, limit] (weights of a shortcut: 1)
+  float clip = 0.0F;  ///< > 0: weights are clamped to [-clip, clip] after the step
+  std::int64_t first_iteration =
+      0;  ///< no update before this iteration (stopbackward=N, dont_update, burnin_update)
   std::string describe() const override;
 };
 
 /// One step of momentum SGD, reference/training.md 9.1, with the gradient in a tensor of its own:
-/// u = momentum_buffer + gradient - decay * B * w;  w += rate / B * u;  momentum_buffer = momentum * u.
-/// Input gradient; outputs w and momentum_buffer are updated in place. All three share one layout.
+/// u = momentum_buffer + gradient - decay * B * w;  w += rate / B * u;  momentum_buffer = momentum
+/// * u. Input gradient; outputs w and momentum_buffer are updated in place. All three share one
+/// layout.
 extern const graph::OpDef kSgdStep;
 
 struct AdamParams final : graph::OpParams {
@@ -28,12 +31,13 @@ struct AdamParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// One step of Adam with coupled decay: g = gradient / B - decay * w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
-/// w += rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), t = iteration.
+/// One step of Adam with coupled decay: g = gradient / B - decay * w; m = b1 m + (1 - b1) g; v = b2
+/// v + (1 - b2) g^2; w += rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps), t = iteration.
 /// Input gradient; outputs w, m and v are updated in place. All four share one layout.
 extern const graph::OpDef kAdamStep;
 
-/// Inputs: parameter gradients; output f32 [count], 1 where a gradient holds NaN or infinity, else 0.
+/// Inputs: parameter gradients; output f32 [count], 1 where a gradient holds NaN or infinity, else
+/// 0.
 extern const graph::OpDef kFiniteCheck;
 
 KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context);

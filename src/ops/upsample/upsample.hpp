@@ -14,7 +14,8 @@ struct UpsampleParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// Nearest-neighbour enlargement dst[y][x] = scale * src[y / s][x / s], or with `reduce` its transpose (block sums).
+/// Nearest-neighbour enlargement dst[y][x] = scale * src[y / s][x / s], or with `reduce` its
+/// transpose (block sums).
 extern const graph::OpDef kUpsampleForward;
 extern const graph::OpDef kUpsampleBackward;
 

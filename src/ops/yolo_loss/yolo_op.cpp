@@ -17,13 +17,16 @@ using graph::TensorType;
 
 namespace {
 
-std::vector<TensorType> infer_forward(const OpParams& /*params*/, std::span<const TensorType> inputs) {
+std::vector<TensorType> infer_forward(const OpParams& /*params*/,
+                                      std::span<const TensorType> inputs) {
   return {inputs[0]};
 }
 
 std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const TensorType> inputs) {
   const std::int64_t images = inputs[0].shape.n();
-  return {inputs[0], inputs[0], {Shape{images * static_cast<std::int64_t>(sizeof(YoloImageStats))}, DType::kU8}};
+  return {inputs[0],
+          inputs[0],
+          {Shape{images * static_cast<std::int64_t>(sizeof(YoloImageStats))}, DType::kU8}};
 }
 
 // The loss wrote the gradient of its input during forward; hand it on, times delta_normalizer.
@@ -31,10 +34,11 @@ void gradient(GradientBuilder& builder, const Op& op) {
   if (!builder.wants(op.inputs[0])) return;
   const float factor = op.params_as<YoloOpParams>().yolo.delta_normalizer;
   if (factor == 1) {
-    builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]}, {builder.target(op.inputs[0])});
-  } else {
-    builder.emit(kCostBackward, std::make_shared<const CostParams>(CostKind::kSse, factor), {op.outputs[1]},
+    builder.emit(kCopy, std::make_shared<const OpParams>(), {op.outputs[1]},
                  {builder.target(op.inputs[0])});
+  } else {
+    builder.emit(kCostBackward, std::make_shared<const CostParams>(CostKind::kSse, factor),
+                 {op.outputs[1]}, {builder.target(op.inputs[0])});
   }
 }
 
@@ -84,10 +88,11 @@ KernelChoice choose_yolo_loss(const Op& op, const SelectContext& context) {
               float* activated = static_cast<float*>(o[2]) + image * size;
               yolo_activate(params, static_cast<const float*>(o[0]) + image * size, activated);
               auto* own = static_cast<std::byte*>(o[5]) + scratch * omp_get_thread_num();
-              stats[image] = yolo_delta(params, activated,
-                                        static_cast<const float*>(o[1]) + image * params.max_truths * 6,
-                                        static_cast<float*>(o[3]) + image * size,
-                                        std::span(own, static_cast<std::size_t>(scratch)));
+              stats[image] =
+                  yolo_delta(params, activated,
+                             static_cast<const float*>(o[1]) + image * params.max_truths * 6,
+                             static_cast<float*>(o[3]) + image * size,
+                             std::span(own, static_cast<std::size_t>(scratch)));
             });
           })};
 }
