@@ -25,12 +25,17 @@ status=0
 timeout --foreground --signal=INT -k 20 "$TIME_LIMIT_S" "$lantern" detector train "$DATA" "$CFG" "$START" -map -mAP_epochs 16 -dont_show 2>"$OUT/train.err" |
   tee "$OUT/train.log" | awk '/ avg loss, / && n++ % 25 == 0 || /mean average precision/ { print; fflush() }' ||
   status=$?
-[ "$status" -ne 124 ] && [ "$status" -ne 137 ] || fail "training did not end within $TIME_LIMIT_S s; see $OUT/train.log"
-[ "$status" -eq 0 ] || fail "training ended with status $status: $(last_line "$OUT/train.err")"
+# A slow or busy machine reaches the limit first; training then has stopped after an iteration and kept its best weights.
+if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+  echo "== training stopped at the limit of $TIME_LIMIT_S s, going on with the best weights so far"
+elif [ "$status" -ne 0 ]; then
+  fail "training ended with status $status: $(last_line "$OUT/train.err")"
+fi
 echo "== training: $((SECONDS - start)) s"
 
 weights=$OUT/demo_best.weights
 [ -f "$weights" ] || weights=$OUT/demo_final.weights
+[ -f "$weights" ] || weights=$OUT/demo_last.weights
 [ -f "$weights" ] || fail "training left no weights in $OUT"
 
 "$lantern" detector map "$DATA" "$CFG" "$weights" >"$OUT/map.txt" 2>"$OUT/map.err" ||
