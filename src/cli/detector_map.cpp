@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "data/loader.hpp"
+#include "device/machine.hpp"
 #include "eval/map_report.hpp"
 #include "eval/valid_writers.hpp"
 #include "train/evaluate.hpp"
@@ -91,7 +92,8 @@ int run_detector_valid(const Arguments& arguments, Terminal& terminal) {
                                     .letter_box = letter_box},
                            .batch = inference.batch(),
                            .threads = loader_threads(arguments),
-                           .decode = {.exif = net.exif == layers::Exif::kApply}});
+                           .decode = {.exif = net.exif == layers::Exif::kApply},
+                           .memory_left = device::memory_beside(model->executor().arena_bytes())});
   const auto total = static_cast<std::int64_t>(list.images.size());
   std::int64_t done = 0, bad = 0;
   const auto start = std::chrono::steady_clock::now();

@@ -11,6 +11,7 @@
 #include "core/file.hpp"
 #include "data/image.hpp"
 #include "data/loader.hpp"
+#include "device/machine.hpp"
 #include "draw/picture.hpp"
 #include "eval/results.hpp"
 #include "train/inference.hpp"
@@ -92,14 +93,16 @@ class TestRun {
  private:
   void detect(const std::vector<std::string>& paths) {
     const layers::NetSpec& net = files_.network.net;
-    data::EvalLoader loader({.images = paths,
-                             .eval = {.net_w = net.width,
-                                      .net_h = net.height,
-                                      .channels = net.channels,
-                                      .letter_box = letter_box_},
-                             .batch = inference_->batch(),
-                             .threads = loader_threads(arguments_),
-                             .decode = {.exif = exif()}});
+    data::EvalLoader loader(
+        {.images = paths,
+         .eval = {.net_w = net.width,
+                  .net_h = net.height,
+                  .channels = net.channels,
+                  .letter_box = letter_box_},
+         .batch = inference_->batch(),
+         .threads = loader_threads(arguments_),
+         .decode = {.exif = exif()},
+         .memory_left = device::memory_beside(model_->executor().arena_bytes())});
     const auto start = Clock::now();
     std::int64_t done = 0;
     while (const data::EvalBatch* batch = loader.next()) {

@@ -69,13 +69,9 @@ constexpr std::uint64_t kSeed = 1;
 void check_fits(const exec::Model& model, std::int64_t count) {
   const auto image = model.network().input().elements() + model.lowered().truth_floats;
   const Bytes input = count * image * static_cast<Bytes>(sizeof(float));
-  const Bytes needed = model.executor().arena_bytes() + input;
-  if (const Bytes usable = device::usable_memory(); needed > usable) {
-    throw Error(
-        ErrorCode::kResource, "",
-        "arena and pictures of {} images need {}, this process may use {}: fewer images need less",
-        count, format_bytes(needed), format_bytes(usable));
-  }
+  device::require_memory(model.executor().arena_bytes() + input,
+                         fmt::format("arena and pictures of {} images", count),
+                         "fewer images need less");
 }
 
 // Noise for pictures: the time of a dense network does not depend on what it sees.

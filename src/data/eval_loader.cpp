@@ -10,9 +10,14 @@ namespace lantern::data {
 struct EvalLoader::State {
   explicit State(EvalLoaderSpec given) : spec(std::move(given)) {
     spec.decode.channels = spec.eval.channels;
-    spec.queue = std::max(spec.queue, 1);
+    const auto total = std::max<std::int64_t>(1, static_cast<std::int64_t>(spec.images.size()));
     spec.threads = std::max(spec.threads, 1);
-    spec.batch = std::max<std::int64_t>(spec.batch, 1);
+    spec.batch = std::clamp<std::int64_t>(spec.batch, 1, total);
+    spec.queue = static_cast<int>(
+        std::clamp<std::int64_t>(spec.queue, 1, (total + spec.batch - 1) / spec.batch));
+    const auto picture = static_cast<Bytes>(elements() * sizeof(float));
+    check_memory(spec.queue * spec.batch * picture, spec.memory_left,
+                 "a smaller -batch or network size needs less");
     places.resize(static_cast<std::size_t>(spec.queue));
     for (Place& place : places) {
       place.pixels.resize(elements() * static_cast<std::size_t>(spec.batch));

@@ -119,6 +119,11 @@ struct DetectorLoader::State {
     const auto max_h = static_cast<std::size_t>(std::max(spec.max_h, spec.augment.net_h));
     const auto images =
         static_cast<std::size_t>(std::max(spec.max_images, spec.images_per_iteration));
+    const std::size_t floats =
+        images * (max_w * max_h * static_cast<std::size_t>(spec.augment.channels) + truth_row());
+    check_memory(
+        spec.queue * static_cast<Bytes>(floats * sizeof(float)), spec.memory_left,
+        "a smaller batch or network size in the cfg needs less; `lantern plan` shows how much");
     for (int i = 0; i < spec.queue; ++i) {
       Place& place = places.emplace_back();
       place.pixels.resize(images * max_w * max_h * static_cast<std::size_t>(spec.augment.channels));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/types.hpp"
 #include "data/augment.hpp"
 #include "data/image.hpp"
 #include "data/labels.hpp"
@@ -68,6 +69,7 @@ struct LoaderSpec {
   int queue = 2;                 ///< iterations held ready, each with its own memory
   double bad_data_limit = 0.01;  ///< fraction of the images that may be unreadable
   DecodeOptions decode{};        ///< channels are taken from augment
+  Bytes memory_left = 0;         ///< what the pictures held ready may take; 0: any amount
 };
 
 /// One iteration's input; valid until release().
@@ -118,6 +120,7 @@ struct EvalLoaderSpec {
   int threads = 2;
   int queue = 4;
   DecodeOptions decode{};  ///< channels are taken from eval
+  Bytes memory_left = 0;   ///< what the pictures held ready may take; 0: any amount
 };
 
 struct EvalItem {

@@ -10,7 +10,16 @@
 #include <unistd.h>
 #endif
 
+#include "core/error.hpp"
+
 namespace lantern::data {
+
+void check_memory(Bytes needed, Bytes left, std::string_view mend) {
+  if (left == 0 || needed <= left) return;
+  throw Error(ErrorCode::kResource, "",
+              "the pictures held ready for the network need {}, {} are left beside it: {}",
+              format_bytes(needed), format_bytes(left), mend);
+}
 
 namespace {
 

@@ -5,10 +5,16 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "core/types.hpp"
+
 namespace lantern::data {
+
+/// Throws kResource when the pictures of a queue need more than `left` (0: any amount will do).
+void check_memory(Bytes needed, Bytes left, std::string_view mend);
 
 /// Internal to src/data: threads that work ahead of one reader. Work comes in steps, each of
 /// several independent tasks; at most `queue` steps are open (being made, ready, or in the reader's

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace lantern::device {
@@ -74,6 +75,15 @@ Bytes usable_memory() {
   }
   return bytes;
 }
+
+void require_memory(Bytes needed, std::string_view what, std::string_view mend) {
+  if (const Bytes usable = usable_memory(); needed > usable) {
+    throw Error(ErrorCode::kResource, "", "{} need {}, this process may use {}: {}", what,
+                format_bytes(needed), format_bytes(usable), mend);
+  }
+}
+
+Bytes memory_beside(Bytes arena) { return std::max<Bytes>(1, usable_memory() - arena); }
 
 Bytes peak_resident_memory() {
   rusage usage{};

@@ -8,6 +8,7 @@
 #include "data/labels.hpp"
 #include "data/lists.hpp"
 #include "data/loader.hpp"
+#include "device/machine.hpp"
 #include "eval/map_report.hpp"
 #include "train/inference.hpp"
 
@@ -77,7 +78,8 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
                                     .letter_box = options.letter_box},
                            .batch = inference.batch(),
                            .threads = options.threads,
-                           .decode = {.exif = options.exif}});
+                           .decode = {.exif = options.exif},
+                           .memory_left = device::memory_beside(model.executor().arena_bytes())});
   const auto total = static_cast<std::int64_t>(list.images.size());
   std::int64_t done = 0;
   while (const data::EvalBatch* batch = loader.next()) {

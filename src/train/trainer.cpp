@@ -199,6 +199,7 @@ class Run {
     spec.threads = settings_.loader_threads;
     spec.bad_data_limit = static_cast<double>(net_.bad_data_limit) / 100;
     spec.decode.exif = net_.exif == layers::Exif::kApply;
+    spec.memory_left = device::memory_beside(largest_arena_);
     return spec;
   }
 

@@ -130,6 +130,16 @@ TEST(Hostile, BinaryNamesBecomeOneReadableLine) {
   EXPECT_LT(folder.run(kTest, std::string(1000000, 'n')).err.size(), 10000U);
 }
 
+// The pictures held ready are far larger than this network.
+TEST(Hostile, PicturesThatDoNotFitAreRefusedBeforeTheyAreHeld) {
+  const WorkFolder folder("39-no-display");
+  replace_in(folder / "net.cfg", "batch=4\nsubdivisions=1", "batch=4194304\nsubdivisions=4194304");
+  const Outcome train = folder.run(kTrain);
+  EXPECT_EQ(train.code, 4) << train.err;
+  EXPECT_TRUE(train.says("the pictures held ready for the network need")) << train.err;
+  EXPECT_EQ(train.out, "");
+}
+
 TEST(Hostile, SchedulersEndARunAsCtrlCDoes) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     const WorkFolder folder("39-no-display");
