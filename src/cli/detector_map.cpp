@@ -1,5 +1,6 @@
 #include "cli/detector.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/text.hpp"
 #include "data/loader.hpp"
 #include "device/machine.hpp"
@@ -31,6 +32,7 @@ void stop_if_interrupted(const Terminal& terminal) {
 int run_detector_map(const Arguments& arguments, Terminal& terminal) {
   const bool to_output = arguments.has("json") && arguments.text("json").empty();
   if (to_output) terminal.reserve_output();
+  if (arguments.has("json") && !to_output) check_writable(arguments.text("json"));
   watch_interrupts();
   train::EvaluateOptions options{.threads = loader_threads(arguments),
                                  .conf_thresh = static_cast<float>(arguments.number("thresh")),

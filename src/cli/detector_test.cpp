@@ -68,6 +68,7 @@ class TestRun {
     if (arguments.has("save_labels")) {
       labels_.emplace(arguments.text("label_dir"), arguments.has("force"));
     }
+    if (const std::string json = arguments.text("json"); !json.empty()) check_writable(json);
     if (arguments.has("out")) out_file_.emplace(arguments.text("out"));
   }
 

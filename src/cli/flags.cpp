@@ -180,6 +180,9 @@ std::vector<std::string> check_use(const Arguments& arguments, std::string_view 
     } else if (!given.flag->refusal.empty()) {
       throw Error(ErrorCode::kUsage, "", "{} is not available: {}", given.written,
                   given.flag->refusal);
+    } else if (!given.flag->needs.empty() && !arguments.has(given.flag->needs)) {
+      warnings.push_back(
+          fmt::format("{} does nothing without -{}", given.written, given.flag->needs));
     }
   }
   return warnings;

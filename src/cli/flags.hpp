@@ -31,6 +31,7 @@ struct Flag {
   std::string_view used_by = {};  ///< subverbs, separated by blanks; empty: every one
   double min = -kNoLimit;
   double max = kNoLimit;
+  std::string_view needs = {};  ///< another flag, without which this one does nothing
   std::string_view refusal =
       {};  ///< not empty: known, but this version refuses it, for this reason
 

@@ -11,6 +11,7 @@
 #include "cli/detector.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/rng.hpp"
 #include "device/machine.hpp"
 #include "exec/model.hpp"
@@ -36,7 +37,8 @@ constexpr std::array kBenchFlags{
          .value = "N",
          .doc = "images of a training iteration (default batch / subdivisions)",
          .min = 1,
-         .max = 1 << 16},
+         .max = 1 << 16,
+         .needs = "train"},
     Flag{.name = "iterations",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -253,6 +255,7 @@ std::span<const Flag> bench_flags() { return kBenchFlags; }
 int run_bench(const Arguments& arguments, Terminal& terminal) {
   const bool to_output = arguments.has("json") && arguments.text("json").empty();
   if (to_output) terminal.reserve_output();
+  if (arguments.has("json") && !to_output) check_writable(arguments.text("json"));
   check_precision(arguments);
   watch_interrupts();
   const std::string& path = arguments.positionals.front();

@@ -148,6 +148,11 @@ void AtomicFile::commit() {
   }
 }
 
+void check_writable(const std::filesystem::path& target) {
+  const std::string_view kind = kind_unless_file(target);
+  if (kind.empty() || kind == "a folder") AtomicFile probe(target);  // a pipe's reader would end
+}
+
 void write_file_atomically(const std::filesystem::path& target, std::string_view text) {
   AtomicFile file(target);
   file.write(text);

@@ -43,6 +43,9 @@ class AtomicFile {
   bool in_place_ = false;  ///< not a file: nothing can be renamed over it
 };
 
+/// Throws what writing there would throw, and changes nothing: for results that come after long
+/// work.
+void check_writable(const std::filesystem::path& target);
 void write_file_atomically(const std::filesystem::path& target, std::string_view text);
 
 }  // namespace lantern

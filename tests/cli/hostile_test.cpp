@@ -100,6 +100,19 @@ TEST(Hostile, JsonToAnOpenStreamGoesThere) {
   EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
 }
 
+TEST(Hostile, ResultsThatCannotBeWrittenAreKnownBeforeTheWork) {
+  const WorkFolder folder("38-batch-inference-every-image");
+  for (const char* flag : {"--json=img", "--json=none/x.json", "-out img", "-out none/x.json"}) {
+    const Outcome outcome = folder.run(std::string(kTest) + "img " + flag);
+    EXPECT_EQ(outcome.code, 4) << flag;
+    EXPECT_EQ(outcome.out, "") << flag;
+  }
+  EXPECT_EQ(folder.run("detector map obj.data net.cfg fix.weights --json=img").code, 4);
+  EXPECT_EQ(folder.run("bench net.cfg --json=img").out, "");
+  EXPECT_TRUE(folder.run(std::string(kTest) + "img -label_dir l")
+                  .says("-label_dir does nothing without -save_labels"));
+}
+
 TEST(Hostile, ClosedStreamsLendTheirNumbersToNoFile) {
   const WorkFolder folder("38-batch-inference-every-image");
   put(folder / "run.sh", "'" LANTERN_PROGRAM "' " + std::string(kTest) + "img -out o.json >&-\n");
