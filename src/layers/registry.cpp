@@ -5,6 +5,7 @@
 
 namespace lantern::layers {
 
+// clang-format off: its way of breaking this list changes every time it runs
 #define LANTERN_LAYERS(X)                                                                          \
   X(kConvolutional)                                                                                \
   X(kMaxpool)                                                                                      \
@@ -13,6 +14,7 @@ namespace lantern::layers {
           X(kCost) X(kCrop) X(kNormalization) X(kLocal) X(kRnn) X(kGru) X(kLstm) X(kCrnn)          \
               X(kConvLstm) X(kHistory) X(kImplicit) X(kEmpty) X(kYolo) X(kGaussianYolo) X(kRegion) \
                   X(kDetection) X(kContrastive)
+// clang-format on
 
 #define LANTERN_DECLARE(name) extern const LayerDef name;
 LANTERN_LAYERS(LANTERN_DECLARE)
