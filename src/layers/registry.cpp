@@ -5,7 +5,8 @@
 
 namespace lantern::layers {
 
-// clang-format off: its way of breaking this list changes every time it runs
+// clang-format breaks this list in another way every time it runs.
+// clang-format off
 #define LANTERN_LAYERS(X)                                                                          \
   X(kConvolutional)                                                                                \
   X(kMaxpool)                                                                                      \
