@@ -6,7 +6,7 @@
 
 namespace lantern::graph {
 
-GradientBuilder::GradientBuilder(Graph& graph, std::function<bool(TensorId)> is_trainable)
+GradientBuilder::GradientBuilder(Graph& graph, const std::function<bool(TensorId)>& is_trainable)
     : graph_(graph), forward_ops_(graph.ops().size()), needed_(graph.tensors().size(), false) {
   for (std::size_t i = 0; i < graph.tensors().size(); ++i) {
     const auto id = static_cast<TensorId>(i);
@@ -75,7 +75,8 @@ int GradientBuilder::readers(TensorId tensor) const {
 }
 
 void GradientBuilder::emit(const OpDef& def, std::shared_ptr<const OpParams> params,
-                           std::vector<TensorId> inputs, std::vector<GradientTarget> outputs) {
+                           std::vector<TensorId> inputs,
+                           const std::vector<GradientTarget>& outputs) {
   std::vector<TensorId> tensors;
   std::vector<bool> accumulates;
   for (const GradientTarget& output : outputs) {

@@ -20,7 +20,7 @@ struct GradientTarget {
 /// reverse order.
 class GradientBuilder {
  public:
-  GradientBuilder(Graph& graph, std::function<bool(TensorId)> is_trainable);
+  GradientBuilder(Graph& graph, const std::function<bool(TensorId)>& is_trainable);
 
   const Graph& graph() const { return graph_; }
   /// True when a gradient of this tensor is of use: a trainable parameter lies upstream of it.
@@ -43,7 +43,7 @@ class GradientBuilder {
   int readers(TensorId tensor) const;
 
   void emit(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
-            std::vector<GradientTarget> outputs);
+            const std::vector<GradientTarget>& outputs);
   /// A transient of the backward pass (statistics of a reduction, say).
   TensorId temporary(const std::string& name, TensorType type, Role role);
 

@@ -55,6 +55,7 @@ std::vector<TensorId> Graph::add_op(const OpDef& def, std::shared_ptr<const OpPa
                                     std::vector<TensorId> inputs, ProgramKind program, int layer,
                                     const std::string& name, Role role) {
   std::vector<TensorType> input_types;
+  input_types.reserve(inputs.size());
   for (const TensorId id : inputs) input_types.push_back(type(id));
   const std::vector<TensorType> output_types = def.infer(*params, input_types);
   std::vector<TensorId> outputs;
