@@ -280,7 +280,6 @@ class Run {
       average_loss_ = average_loss_ < 0 ? loss : 0.9 * average_loss_ + 0.1 * loss;
     }
     ++t_;
-    images_done_ += batch.count;
     record.iteration = t_;
     record.loss = loss;
     record.average_loss = average_loss_;
@@ -432,7 +431,7 @@ class Run {
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations
   Bytes largest_arena_ = 0;
-  std::int64_t images_done_ = 0, last_map_ = 0;
+  std::int64_t last_map_ = 0;
   double average_loss_ = -1;
   bool on_nan_skip_ = false;
   bool bad_validation_told_ = false;
