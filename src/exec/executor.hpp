@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,8 @@ struct OpTime {
 /// construction.
 class Executor {
  public:
-  /// Binds every kernel to its addresses. Persistent tensors start as zeros.
+  /// Makes every kernel ready and fixes the addresses of every run. Persistent tensors start as
+  /// zeros.
   Executor(ops::Selection selection, plan::Program program, int threads);
 
   void run(graph::ProgramKind kind, const ops::RunContext& context);
@@ -38,8 +40,8 @@ class Executor {
   void write(graph::TensorId tensor, std::span<const float> plain);
   void read(graph::TensorId tensor, std::span<float> plain) const;
   std::vector<float> read(graph::TensorId tensor) const;
-  /// The tensor's own bytes, padding included. A transient's bytes are only meaningful until the
-  /// next op reuses them.
+  /// The tensor's own bytes, padding included: of a persistent tensor, or of one that the program
+  /// keeps whole to its end (PlanOptions::keep_everything).
   std::span<std::byte> bytes(graph::TensorId tensor);
   std::span<const std::byte> bytes(graph::TensorId tensor) const;
 
@@ -54,10 +56,16 @@ class Executor {
   Bytes arena_bytes() const { return program_.arena_bytes; }
 
  private:
+  // Address of every operand of a program's runs, parallel to InstructionList::operands.
+  void fix_addresses(plan::InstructionList& list, std::vector<void*>& addresses);
+  void run_op(graph::ProgramKind kind, std::uint32_t run, ops::RunContext& context);
+
   ops::Selection selection_;
   plan::Program program_;
   int threads_;
   device::Arena arena_;
+  std::array<std::vector<void*>, graph::kProgramKinds> addresses_;
+  std::vector<std::uint32_t> buffer_of_;  // by tensor: the buffer that holds all of it, else kNone
   bool profiling_ = false;
   std::vector<OpTime> profile_;
 };

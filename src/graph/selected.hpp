@@ -16,6 +16,8 @@ struct SelectedTensor {
   std::string layout;  ///< text for dumps: "nchw", "nChw16c", "oihw:..."
   Shape shape;
   DType dtype = DType::kF32;
+  /// Images that the bytes divide into, equal parts one behind the other; 0: not divided.
+  std::int64_t images = 0;
 };
 
 /// Output `output` of an op may take the bytes of input `input` when that is its last use.
@@ -38,6 +40,13 @@ struct SelectedOp {
   Bytes bytes_touched = 0;
   std::int64_t image_group =
       0;  ///< images summed per call where a sum over the batch is made; 0: none
+  /// Images of the mini-batch when the op may run on any range of them that starts at a multiple of
+  /// `image_group`; operands divided into images then give their part of that range, the others are
+  /// used whole. 0: runs whole. Written operands that are not divided are sums: runs come in
+  /// ascending order, and the value is complete after the last.
+  std::int64_t images = 0;
+  bool carries = false;  ///< scratch holds sums between the runs
+  double seconds = 0;    ///< predicted time for all images; 0: not known
 };
 
 /// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor

@@ -16,6 +16,11 @@ namespace lantern::ops {
 
 /// What changes from run to run of a program. Everything else is fixed when the kernel is made.
 struct RunContext {
+  /// Images this run handles, counted within the mini-batch (see KernelChoice::images).
+  std::int64_t first_image = 0;
+  std::int64_t images = 0;
+  std::int64_t all_images = 0;  ///< of the mini-batch
+  bool is_last() const { return first_image + images == all_images; }
   std::uint64_t seed = 0;
   std::int64_t iteration = 0;  ///< 1 for the first update of a run from scratch
   int subdivision = 0;         ///< index of the mini-batch within the iteration
@@ -27,16 +32,18 @@ struct RunContext {
   std::int64_t burn_in = 0;
 };
 
-/// One op made ready to run. `bind` gets the addresses once, in the order inputs, outputs, scratch;
-/// `run` allocates nothing and is a pure function of the bytes it reads and of the context.
+/// One op made ready to run. Operands come in the order inputs, outputs, scratch; those divided into
+/// images point at the first image of the run. `run` allocates nothing and is a pure function of the
+/// bytes it reads and of the context, so it may run again at other addresses with the same result.
 class Kernel {
  public:
   Kernel() = default;
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
   virtual ~Kernel() = default;
-  virtual void bind(std::span<void* const> operands) = 0;
-  virtual void run(const RunContext& context) = 0;
+  /// Announces runs on so many images, so that they find everything made.
+  virtual void prepare(std::int64_t /*images*/) {}
+  virtual void run(std::span<void* const> operands, const RunContext& context) = 0;
 };
 
 /// A kernel's answer to "how would you run this op": the layouts it reads and writes and the memory
@@ -47,7 +54,14 @@ struct KernelChoice {
   std::vector<Layout> outputs;
   std::vector<Bytes> scratch;
   std::vector<graph::AliasHint> may_alias;
+  /// Images summed per call where a sum over the batch is made: runs start at multiples of it. 0:
+  /// no such sum.
   std::int64_t image_group = 0;
+  /// Images of the mini-batch when the op may run on a range of them at a time, 0 when it runs
+  /// whole. Outputs that are not divided into images are sums: ranges then come in ascending order.
+  std::int64_t images = 0;
+  /// Scratch holds sums between the runs; outputs that are sums are written by the last run.
+  bool carries = false;
   std::unique_ptr<Kernel> kernel;
 };
 
@@ -81,19 +95,17 @@ struct KernelEntry {
 /// Every op of the library with its CPU kernels, listed outright in registry.cpp.
 std::span<const KernelEntry> kernel_table();
 
-/// Helper for kernels whose whole state is a lambda over operand pointers.
+/// Helper for kernels that are a function of their operands.
 template <typename Run>
 class FunctionKernel final : public Kernel {
  public:
   explicit FunctionKernel(Run run) : run_(std::move(run)) {}
-  void bind(std::span<void* const> operands) override {
-    operands_.assign(operands.begin(), operands.end());
+  void run(std::span<void* const> operands, const RunContext& context) override {
+    run_(operands, context);
   }
-  void run(const RunContext& context) override { run_(std::span<void* const>(operands_), context); }
 
  private:
   Run run_;
-  std::vector<void*> operands_;
 };
 
 template <typename Run>

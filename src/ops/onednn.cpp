@@ -75,13 +75,22 @@ const dnnl::memory::desc& desc_of(const Layout& layout) {
   return weights->desc();
 }
 
-void Call::add(int argument, const dnnl::memory::desc& desc, void* address) {
-  if (desc.get_size() == 0) return;
-  memories_.emplace_back(desc, engine(), address);
-  arguments_.push_back({argument, memories_.back().get()});
+Call::Call(const dnnl::primitive& primitive, std::initializer_list<Argument> arguments)
+    : primitive_(primitive) {
+  std::size_t i = 0;
+  for (const Argument& a : arguments) {
+    if (a.desc.get_size() != 0) {
+      memories_.emplace_back(a.desc, engine(), nullptr);
+      arguments_.push_back({a.argument, memories_.back().get()});
+      which_.push_back(i);
+    }
+    ++i;
+  }
 }
 
-void Call::execute() {
+void Call::execute(std::initializer_list<void*> addresses) {
+  for (std::size_t i = 0; i < memories_.size(); ++i)
+    dnnl_memory_set_data_handle(memories_[i].get(), addresses.begin()[which_[i]]);
   const dnnl_status_t status = dnnl_primitive_execute(
       primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status == dnnl_out_of_memory)

@@ -35,23 +35,24 @@ class WeightsLayout final : public OpaqueLayout {
 Layout weights_layout(const dnnl::memory::desc& desc);
 const dnnl::memory::desc& desc_of(const Layout& layout);
 
-/// One primitive with its arguments; addresses are fixed by bind, execute allocates nothing of
-/// ours.
+/// One primitive with its arguments; their addresses are set for every run, which allocates nothing
+/// of ours. Not for several threads at once.
 class Call {
  public:
-  void make(const dnnl::primitive& primitive) { primitive_ = primitive; }
-  void add(int argument, const dnnl::memory::desc& desc, void* address);
-  void clear() {
-    arguments_.clear();
-    memories_.clear();
-  }
-  void execute();
+  struct Argument {
+    int argument;
+    dnnl::memory::desc desc;  ///< of size 0: left out
+  };
+  Call(const dnnl::primitive& primitive, std::initializer_list<Argument> arguments);
+  /// Addresses in the order of the arguments.
+  void execute(std::initializer_list<void*> addresses);
 
  private:
   dnnl::primitive primitive_;
-  std::vector<dnnl::memory> memories_;
-  std::vector<dnnl_exec_arg_t> arguments_;
   dnnl::stream stream_{engine()};
+  std::vector<dnnl::memory> memories_;
+  std::vector<std::size_t> which_;  ///< index of the address, by memory
+  std::vector<dnnl_exec_arg_t> arguments_;
 };
 
 /// "ref:any" and the im2col path are the slow implementations that a better layout avoids.

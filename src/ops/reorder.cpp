@@ -12,27 +12,22 @@ namespace {
 class WeightsReorder final : public Kernel {
  public:
   WeightsReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
-      : from_(from), to_(to) {
-    call_.make(dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(),
-                                                           to, dnnl::primitive_attr())));
+      : call_(dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(),
+                                                          to, dnnl::primitive_attr())),
+              {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}) {}
+  void run(std::span<void* const> o, const RunContext& /*context*/) override {
+    call_.execute({o[0], o[1]});
   }
-  void bind(std::span<void* const> operands) override {
-    call_.clear();
-    call_.add(DNNL_ARG_FROM, from_, operands[0]);
-    call_.add(DNNL_ARG_TO, to_, operands[1]);
-  }
-  void run(const RunContext& /*context*/) override { call_.execute(); }
 
  private:
-  dnnl::memory::desc from_, to_;
   onednn::Call call_;
 };
 
 // One (image, channel block of the larger side) job at a time; padding lanes of a blocked target
 // are written as zero.
-void reorder_data(const float* src, float* dst, const BlockedExtents& from,
+void reorder_data(const float* src, float* dst, std::int64_t images, const BlockedExtents& from,
                   const BlockedExtents& to, bool accumulate, int threads) {
-  parallel_for(from.n * to.blocks, threads, [&](std::int64_t job) {
+  parallel_for(images * to.blocks, threads, [&](std::int64_t job) {
     const std::int64_t image = job / to.blocks;
     const std::int64_t cb = job % to.blocks;
     float* out = dst + to.offset(image, cb);
@@ -63,11 +58,12 @@ KernelChoice choose_reorder(const Shape& shape, const Layout& from, const Layout
   }
   LANTERN_ASSERT(shape.rank() == 4, "only data tensors have blocked layouts");
   choice.name = "cpu";
+  choice.images = shape.n();
   choice.kernel = make_kernel([source = BlockedExtents(shape, from.block),
                                target = BlockedExtents(shape, to.block), accumulate,
-                               threads](std::span<void* const> o, const RunContext&) {
-    reorder_data(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), source, target,
-                 accumulate, threads);
+                               threads](std::span<void* const> o, const RunContext& run) {
+    reorder_data(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), run.images, source,
+                 target, accumulate, threads);
   });
   return choice;
 }

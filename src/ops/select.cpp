@@ -25,7 +25,8 @@ class Selector {
       result_.selected.tensors.push_back({.name = tensor.name,
                                           .role = tensor.role,
                                           .shape = tensor.type.shape,
-                                          .dtype = tensor.type.dtype});
+                                          .dtype = tensor.type.dtype,
+                                          .images = images_of(tensor)});
       // What the host reads or writes lies plain.
       if (tensor.role == graph::Role::kInput || tensor.role == graph::Role::kOutput) {
         layouts_[result_.selected.tensors.size() - 1] = Layout{};
@@ -54,6 +55,14 @@ class Selector {
     Layout layout;
     std::size_t copy;
   };
+
+  // Data tensors and per-image values divide into images; what belongs to parameters does not.
+  static std::int64_t images_of(const graph::Tensor& tensor) {
+    const bool parameter = tensor.role == graph::Role::kParameter ||
+                           tensor.role == graph::Role::kState ||
+                           tensor.role == graph::Role::kParameterGradient;
+    return parameter || tensor.type.shape.rank() < 2 ? 0 : tensor.type.shape[0];
+  }
 
   void set_layout(std::size_t tensor, const Layout& layout) {
     SelectedTensor& entry = result_.selected.tensors[tensor];
@@ -93,7 +102,8 @@ class Selector {
     const std::size_t copy = add_tensor({.name = graph_.tensor(id).name + "'",
                                          .role = graph::Role::kActivation,
                                          .shape = graph_.type(id).shape,
-                                         .dtype = graph_.type(id).dtype},
+                                         .dtype = graph_.type(id).dtype,
+                                         .images = images_of(graph_.tensor(id))},
                                         wanted);
     add_reorder(tensor, *layouts_[tensor], copy, wanted, false, op);
     converted_.push_back({tensor, wanted, copy});
@@ -111,7 +121,8 @@ class Selector {
                   .layer = op.layer,
                   .reads = {static_cast<std::uint32_t>(from)},
                   .writes = {static_cast<std::uint32_t>(to)},
-                  .accumulates = {accumulate}});
+                  .accumulates = {accumulate},
+                  .images = result_.selected.tensors[from].images});
   }
 
   void push(KernelChoice& choice, SelectedOp op) {
@@ -152,7 +163,9 @@ class Selector {
                         .layer = op.layer,
                         .may_alias = choice.may_alias,
                         .flops = op.def->flops ? op.def->flops(graph_, op) : 0,
-                        .image_group = choice.image_group};
+                        .image_group = choice.image_group,
+                        .images = choice.images,
+                        .carries = choice.carries};
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       selected.reads.push_back(
           static_cast<std::uint32_t>(in_layout(op.inputs[i], choice.inputs[i], op)));
@@ -178,7 +191,8 @@ class Selector {
         written = add_tensor({.name = graph_.tensor(op.outputs[i]).name + "'",
                               .role = graph::Role::kGradient,
                               .shape = graph_.type(op.outputs[i]).shape,
-                              .dtype = graph_.type(op.outputs[i]).dtype},
+                              .dtype = graph_.type(op.outputs[i]).dtype,
+                              .images = images_of(graph_.tensor(op.outputs[i]))},
                              choice.outputs[i]);
         afterwards.push_back({written, tensor, choice.outputs[i], op.accumulates[i]});
       }

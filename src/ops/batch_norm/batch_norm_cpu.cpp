@@ -47,11 +47,15 @@ KernelChoice choose_batch_norm_statistics(const graph::Op& op, const SelectConte
           .inputs = {s.layout},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
+          .images = s.images,
+          .carries = true,
           .kernel = make_kernel([s, threads = context.threads](std::span<void* const> o,
-                                                               const RunContext&) {
+                                                               const RunContext& run) {
             auto* partial = static_cast<double*>(o[3]);
-            batch_norm::partial_statistics(s.extents, read(o[0], s.extents), 0, s.images, partial,
-                                           threads);
+            batch_norm::partial_statistics(
+                s.extents, read(o[0], s.extents), 0, run.images,
+                batch_norm::partial_of_image(s.extents, partial, run.first_image), threads);
+            if (!run.is_last()) return;
             batch_norm::finish_statistics(s.extents, partial, s.images, floats(o[1]), floats(o[2]));
           })};
 }
@@ -62,17 +66,18 @@ KernelChoice choose_batch_norm_apply(const graph::Op& op, const SelectContext& c
   KernelChoice choice{.name = "cpu",
                       .inputs = {s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
                       .outputs = {s.layout},
-                      .may_alias = {{0, 0}}};
+                      .may_alias = {{0, 0}},
+                      .images = s.images};
   if (params.residual) {
     choice.inputs.push_back(s.layout);
     choice.may_alias.push_back({0, 5});
   }
   choice.kernel =
       make_kernel([s, threads = context.threads, residual = params.residual,
-                   kind = params.activation](std::span<void* const> o, const RunContext&) {
+                   kind = params.activation](std::span<void* const> o, const RunContext& run) {
         const Maps<const float> side = residual ? read(o[5], s.extents) : Maps<const float>{};
         batch_norm::apply(s.extents, channels_at(o, 1), read(o[0], s.extents), side,
-                          write(o[residual ? 6 : 5], s.extents), kind, 0, s.images, threads);
+                          write(o[residual ? 6 : 5], s.extents), kind, 0, run.images, threads);
       });
   return choice;
 }
@@ -83,12 +88,17 @@ KernelChoice choose_batch_norm_backward_reduce(const graph::Op& op, const Select
           .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
+          .images = s.images,
+          .carries = true,
           .kernel = make_kernel([s, threads = context.threads,
                                  kind = op.params_as<BatchNormParams>().activation](
-                                    std::span<void* const> o, const RunContext&) {
+                                    std::span<void* const> o, const RunContext& run) {
             auto* partial = static_cast<double*>(o[8]);
-            batch_norm::partial_reduce(s.extents, channels_at(o, 2), read(o[0], s.extents),
-                                       read(o[1], s.extents), kind, 0, s.images, partial, threads);
+            batch_norm::partial_reduce(
+                s.extents, channels_at(o, 2), read(o[0], s.extents), read(o[1], s.extents), kind, 0,
+                run.images, batch_norm::partial_of_image(s.extents, partial, run.first_image),
+                threads);
+            if (!run.is_last()) return;
             batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
           })};
 }
@@ -100,15 +110,16 @@ KernelChoice choose_batch_norm_backward_apply(const graph::Op& op, const SelectC
   KernelChoice choice{
       .name = "cpu",
       .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}},
-      .outputs = {s.layout}};
+      .outputs = {s.layout},
+      .images = s.images};
   if (!accumulate) choice.may_alias.push_back({0, 0});
   choice.kernel =
       make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
-                   kind = params.activation](std::span<void* const> o, const RunContext&) {
+                   kind = params.activation](std::span<void* const> o, const RunContext& run) {
         batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
                                    fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
                                    read(o[0], s.extents), read(o[1], s.extents),
-                                   write(o[8], s.extents), kind, accumulate, 0, s.images, threads);
+                                   write(o[8], s.extents), kind, accumulate, 0, run.images, threads);
       });
   return choice;
 }

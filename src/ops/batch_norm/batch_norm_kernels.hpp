@@ -44,6 +44,10 @@ struct Channels {
 
 /// Two double sums for every (image, segment, channel): [images][segments][2][padded channels].
 Bytes partial_bytes(const Extents& e, std::int64_t images);
+/// Where the sums of an image begin.
+inline double* partial_of_image(const Extents& e, double* partial, std::int64_t image) {
+  return partial + image * e.segments() * 2 * e.padded();
+}
 
 /// Sums of x and x*x of images [first, last) into their place in `partial` (which has room for the
 /// whole mini-batch).

@@ -1,6 +1,7 @@
 #include "core/error.hpp"
 #include "ops/batch_norm/batch_norm_pool.hpp"
 #include "ops/batch_norm/batch_norm_simd.hpp"
+#include "ops/kernel.hpp"
 #include "ops/parallel.hpp"
 
 namespace lantern::ops {
@@ -16,7 +17,15 @@ using batch_norm::lanes_used;
 /// Maps before and behind the pool; `pooled` also gives the segments in which sums are made.
 struct PoolExtents {
   Extents source, pooled;
-  std::int64_t source_w = 0, pooled_w = 0, images = 0;
+  std::int64_t source_w = 0, pooled_w = 0;
+  std::int64_t images = 0;      ///< of the mini-batch
+  std::int64_t run_images = 0;  ///< of this run
+
+  PoolExtents of_run(const RunContext& run) const {
+    PoolExtents e = *this;
+    e.run_images = run.images;
+    return e;
+  }
 };
 
 // Float offsets of a window's four cells from its first, in row-major order.
@@ -30,7 +39,7 @@ struct Window {
 template <typename Body>
 void for_each_segment(const PoolExtents& e, int threads, Body body) {
   const std::int64_t segments = e.pooled.segments();
-  parallel_for(e.images * e.pooled.blocks() * segments, threads, [&](std::int64_t job) {
+  parallel_for(e.run_images * e.pooled.blocks() * segments, threads, [&](std::int64_t job) {
     const std::int64_t segment = job % segments;
     const std::int64_t plane = job / segments;
     const std::int64_t begin = segment * Extents::kSegment;
@@ -118,9 +127,11 @@ typename Vec<B>::Float at_maximum(const float* x, std::int64_t source, const Win
 // Operands: d_pooled, index, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat, partial sums.
 // Only the largest cell of a window has a gradient, so one value a window is summed.
 template <int B, typename Act>
-void backward_reduce(std::span<void* const> o, const PoolExtents& e, Act act, int threads) {
+void backward_reduce(std::span<void* const> o, const PoolExtents& e, const RunContext& run, Act act,
+                     int threads) {
   using Double = typename Vec<B>::Double;
-  auto* partial = static_cast<double*>(o[9]);
+  auto* partial =
+      batch_norm::partial_of_image(e.pooled, static_cast<double*>(o[9]), run.first_image);
   for_each_segment(
       e, threads,
       [&](std::int64_t image, std::int64_t cb, std::int64_t segment, std::int64_t begin,
@@ -144,8 +155,9 @@ void backward_reduce(std::span<void* const> o, const PoolExtents& e, Act act, in
         std::memcpy(sums, &sum, sizeof sum);
         std::memcpy(sums + e.pooled.padded(), &products, sizeof products);
       });
-  batch_norm::finish_reduce(e.pooled, partial, e.images, static_cast<float*>(o[7]),
-                            static_cast<float*>(o[8]));
+  if (!run.is_last()) return;
+  batch_norm::finish_reduce(e.pooled, static_cast<double*>(o[9]), e.images,
+                            static_cast<float*>(o[7]), static_cast<float*>(o[8]));
 }
 
 // Operands: d_pooled, index, x, mean, variance, gamma, beta, sum_dz, sum_dz_xhat, dx.
@@ -211,16 +223,18 @@ KernelChoice choose_batch_norm_pool(const graph::Op& op, const SelectContext& co
   const Setup s = set_up(op.inputs[0], context);
   KernelChoice choice{.name = "cpu",
                       .inputs = {s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
-                      .outputs = {s.layout}};
+                      .outputs = {s.layout},
+                      .images = s.extents.images};
   if (params.keeps_index) choice.outputs.push_back(s.layout);
   choice.kernel =
       make_kernel([s, threads = context.threads, keeps = params.keeps_index,
-                   kind = params.activation](std::span<void* const> o, const RunContext&) {
-        batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
+                   kind = params.activation](std::span<void* const> o, const RunContext& run) {
+        const PoolExtents e = s.extents.of_run(run);
+        batch_norm::with_block_and_activation(e.source, kind, [&](auto b, auto act) {
           if (keeps) {
-            forward<b(), true>(o, s.extents, act, threads);
+            forward<b(), true>(o, e, act, threads);
           } else {
-            forward<b(), false>(o, s.extents, act, threads);
+            forward<b(), false>(o, e, act, threads);
           }
         });
       });
@@ -234,11 +248,13 @@ KernelChoice choose_batch_norm_pool_backward_reduce(const graph::Op& op,
           .inputs = {s.layout, s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents.pooled, s.extents.images)},
+          .images = s.extents.images,
+          .carries = true,
           .kernel = make_kernel([s, threads = context.threads,
                                  kind = op.params_as<BatchNormPoolParams>().activation](
-                                    std::span<void* const> o, const RunContext&) {
+                                    std::span<void* const> o, const RunContext& run) {
             batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
-              backward_reduce<b()>(o, s.extents, act, threads);
+              backward_reduce<b()>(o, s.extents.of_run(run), run, act, threads);
             });
           })};
 }
@@ -253,11 +269,12 @@ KernelChoice choose_batch_norm_pool_backward_apply(const graph::Op& op,
                      Layout{}},
           .outputs = {s.layout},
           .may_alias = {{0, 2}},
+          .images = s.extents.images,
           .kernel = make_kernel([s, threads = context.threads, fixed = params.fixed,
                                  kind = params.activation](std::span<void* const> o,
-                                                           const RunContext&) {
+                                                           const RunContext& run) {
             batch_norm::with_block_and_activation(s.extents.source, kind, [&](auto b, auto act) {
-              backward_apply<b()>(o, s.extents, fixed, act, threads);
+              backward_apply<b()>(o, s.extents.of_run(run), fixed, act, threads);
             });
           })};
 }

@@ -120,152 +120,148 @@ Candidate<Pd> best_of(std::initializer_list<std::pair<int, int>> blocks, const M
   return std::move(*best);
 }
 
+// Calls of one convolution, made for every number of images that runs have asked for.
+template <typename Make>
+class CallsBySize {
+ public:
+  CallsBySize(Make make, std::int64_t expected) : make_(std::move(make)) { at(expected); }
+  onednn::Call& at(std::int64_t images) {
+    for (auto& [size, call] : calls_) {
+      if (size == images) return *call;
+    }
+    calls_.emplace_back(images, std::make_unique<onednn::Call>(make_(images)));
+    return *calls_.back().second;
+  }
+
+ private:
+  Make make_;
+  std::vector<std::pair<std::int64_t, std::unique_ptr<onednn::Call>>> calls_;
+};
+
+// Operands: src, weights[, bias], dst, scratchpad. Exact per image, whatever the size of the call.
+template <typename Make>
 class ForwardKernel final : public Kernel {
  public:
-  ForwardKernel(const ForwardPd& pd, bool bias) : pd_(pd), bias_(bias) {
-    call_.make(dnnl::convolution_forward(pd));
+  ForwardKernel(Make make, std::int64_t images, bool bias)
+      : calls_(std::move(make), images), bias_(bias) {}
+  void prepare(std::int64_t images) override { calls_.at(images); }
+  void run(std::span<void* const> o, const RunContext& context) override {
+    onednn::Call& call = calls_.at(context.images);
+    if (bias_) {
+      call.execute({o[0], o[1], o[2], o[3], o[4]});
+    } else {
+      call.execute({o[0], o[1], o[2], o[3]});
+    }
   }
-  void bind(std::span<void* const> operands) override {
-    call_.clear();
-    call_.add(DNNL_ARG_SRC, pd_.src_desc(), operands[0]);
-    call_.add(DNNL_ARG_WEIGHTS, pd_.weights_desc(), operands[1]);
-    if (bias_) call_.add(DNNL_ARG_BIAS, pd_.bias_desc(), operands[2]);
-    call_.add(DNNL_ARG_DST, pd_.dst_desc(), operands[bias_ ? 3 : 2]);
-    call_.add(DNNL_ARG_SCRATCHPAD, pd_.scratchpad_desc(), operands.back());
-  }
-  void run(const RunContext& /*context*/) override { call_.execute(); }
 
  private:
-  ForwardPd pd_;
+  CallsBySize<Make> calls_;
   bool bias_;
-  onednn::Call call_;
 };
 
-// Images are handled in groups; a group call with a moved pointer gives the same bits as one call
-// for all.
+// Operands: diff_dst, weights, diff_src, scratchpad[, temporary of one group]. Exact per image. A
+// second contribution runs per image group into the temporary and is added at once.
+template <typename Make>
 class BackwardDataKernel final : public Kernel {
  public:
-  struct Piece {
-    BackwardDataPd pd;
-    std::int64_t first = 0;
-    onednn::Call call;
-  };
-
-  BackwardDataKernel(std::vector<Piece> pieces, bool accumulate, Bytes dst_image, Bytes src_image,
-                     int threads)
-      : pieces_(std::move(pieces)),
-        accumulate_(accumulate),
+  BackwardDataKernel(Make make, std::int64_t images, std::int64_t group, Bytes dst_image,
+                     Bytes src_image, int threads)
+      : calls_(std::move(make), group > 0 ? group : images),
+        group_(group),
         dst_image_(dst_image),
         src_image_(src_image),
-        threads_(threads) {
-    for (Piece& piece : pieces_) piece.call.make(dnnl::convolution_backward_data(piece.pd));
+        threads_(threads) {}
+
+  void prepare(std::int64_t images) override {
+    if (group_ == 0 || images < group_) calls_.at(images);
+    if (group_ != 0 && images % group_ != 0) calls_.at(images % group_);
   }
 
-  // Operands: diff_dst, weights, diff_src, scratchpad[, temporary of one group].
-  void bind(std::span<void* const> operands) override {
-    diff_src_ = static_cast<std::byte*>(operands[2]);
-    temporary_ = accumulate_ ? static_cast<float*>(operands[4]) : nullptr;
-    for (Piece& piece : pieces_) {
-      piece.call.clear();
-      piece.call.add(DNNL_ARG_DIFF_DST, piece.pd.diff_dst_desc(),
-                     static_cast<std::byte*>(operands[0]) + piece.first * dst_image_);
-      piece.call.add(DNNL_ARG_WEIGHTS, piece.pd.weights_desc(), operands[1]);
-      piece.call.add(
-          DNNL_ARG_DIFF_SRC, piece.pd.diff_src_desc(),
-          accumulate_ ? static_cast<void*>(temporary_) : diff_src_ + piece.first * src_image_);
-      piece.call.add(DNNL_ARG_SCRATCHPAD, piece.pd.scratchpad_desc(), operands[3]);
+  void run(std::span<void* const> o, const RunContext& context) override {
+    if (group_ == 0) {
+      calls_.at(context.images).execute({o[0], o[1], o[2], o[3]});
+      return;
     }
-  }
-
-  void run(const RunContext& /*context*/) override {
-    for (Piece& piece : pieces_) {
-      piece.call.execute();
-      if (!accumulate_) continue;
-      auto* target = reinterpret_cast<float*>(diff_src_ + piece.first * src_image_);
-      const auto count =
-          static_cast<std::int64_t>(piece.pd.diff_src_desc().get_size() / sizeof(float));
+    auto* temporary = static_cast<float*>(o[4]);
+    for (std::int64_t first = 0; first < context.images; first += group_) {
+      const std::int64_t images = std::min(group_, context.images - first);
+      calls_.at(images).execute(
+          {static_cast<std::byte*>(o[0]) + first * dst_image_, o[1], temporary, o[3]});
+      auto* target = reinterpret_cast<float*>(static_cast<std::byte*>(o[2]) + first * src_image_);
+      const auto count = static_cast<std::int64_t>(images * src_image_ / Bytes{sizeof(float)});
       parallel_ranges(count, threads_, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) target[i] += temporary_[i];
+        for (std::int64_t i = begin; i < end; ++i) target[i] += temporary[i];
       });
     }
   }
 
  private:
-  std::vector<Piece> pieces_;
-  bool accumulate_;
+  CallsBySize<Make> calls_;
+  std::int64_t group_;  // 0: writes
   Bytes dst_image_, src_image_;
   int threads_;
-  std::byte* diff_src_ = nullptr;
-  float* temporary_ = nullptr;
 };
 
-// dW is summed over image groups in image order; every group but the very first goes through a
-// temporary and an add.
+// Operands: src, diff_dst, diff_weights, scratchpad, temporary. dW is summed over image groups in
+// image order; every group but the very first of an iteration goes through the temporary and an add.
+template <typename Make>
 class BackwardWeightsKernel final : public Kernel {
  public:
-  struct Piece {
-    BackwardWeightsPd pd;
-    std::int64_t first = 0;
-    onednn::Call into_temporary, into_gradient;
-  };
-
-  BackwardWeightsKernel(std::vector<Piece> pieces, Bytes src_image, Bytes dst_image, int threads)
-      : pieces_(std::move(pieces)),
+  BackwardWeightsKernel(Make make, std::int64_t group, Bytes src_image, Bytes dst_image,
+                        std::int64_t weights, int threads)
+      : calls_(std::move(make), group),
+        group_(group),
         src_image_(src_image),
         dst_image_(dst_image),
-        threads_(threads) {
-    for (Piece& piece : pieces_) {
-      piece.into_temporary.make(dnnl::convolution_backward_weights(piece.pd));
-      piece.into_gradient.make(dnnl::convolution_backward_weights(piece.pd));
-    }
+        weights_(weights),
+        threads_(threads) {}
+
+  void prepare(std::int64_t images) override {
+    if (images % group_ != 0) calls_.at(images % group_);
   }
 
-  // Operands: src, diff_dst, diff_weights, scratchpad, temporary.
-  void bind(std::span<void* const> operands) override {
-    gradient_ = static_cast<float*>(operands[2]);
-    temporary_ = static_cast<float*>(operands[4]);
-    for (Piece& piece : pieces_) {
-      const auto prepare = [&](onednn::Call& call, void* diff_weights) {
-        call.clear();
-        call.add(DNNL_ARG_SRC, piece.pd.src_desc(),
-                 static_cast<std::byte*>(operands[0]) + piece.first * src_image_);
-        call.add(DNNL_ARG_DIFF_DST, piece.pd.diff_dst_desc(),
-                 static_cast<std::byte*>(operands[1]) + piece.first * dst_image_);
-        call.add(DNNL_ARG_DIFF_WEIGHTS, piece.pd.diff_weights_desc(), diff_weights);
-        call.add(DNNL_ARG_SCRATCHPAD, piece.pd.scratchpad_desc(), operands[3]);
-      };
-      prepare(piece.into_temporary, temporary_);
-      prepare(piece.into_gradient, gradient_);
-    }
-    count_ = static_cast<std::int64_t>(pieces_.front().pd.diff_weights_desc().get_size() /
-                                       sizeof(float));
-  }
-
-  void run(const RunContext& context) override {
-    bool first = context.subdivision == 0;
-    for (Piece& piece : pieces_) {
-      if (first) {
-        piece.into_gradient.execute();
-        first = false;
-        continue;
-      }
-      piece.into_temporary.execute();
-      parallel_ranges(count_, threads_, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) gradient_[i] += temporary_[i];
+  void run(std::span<void* const> o, const RunContext& context) override {
+    auto* gradient = static_cast<float*>(o[2]);
+    auto* temporary = static_cast<float*>(o[4]);
+    for (std::int64_t first = 0; first < context.images; first += group_) {
+      const bool writes = context.subdivision == 0 && context.first_image + first == 0;
+      calls_.at(std::min(group_, context.images - first))
+          .execute({static_cast<std::byte*>(o[0]) + first * src_image_,
+                    static_cast<std::byte*>(o[1]) + first * dst_image_,
+                    writes ? gradient : temporary, o[3]});
+      if (writes) continue;
+      parallel_ranges(weights_, threads_, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) gradient[i] += temporary[i];
       });
     }
   }
 
  private:
-  std::vector<Piece> pieces_;
+  CallsBySize<Make> calls_;
+  std::int64_t group_;
   Bytes src_image_, dst_image_;
+  std::int64_t weights_;  // floats
   int threads_;
-  float* gradient_ = nullptr;
-  float* temporary_ = nullptr;
-  std::int64_t count_ = 0;
 };
 
+template <template <typename> typename KernelOf, typename Make, typename... Arguments>
+std::unique_ptr<Kernel> kernel_of(Make make, Arguments... arguments) {
+  return std::make_unique<KernelOf<Make>>(std::move(make), arguments...);
+}
+
 Bytes bytes_of(const memory::desc& desc) { return static_cast<Bytes>(desc.get_size()); }
+
+// The plan has room for what a call of all images (or of a whole group) needs; smaller ones need less.
+template <typename Pd>
+void require_scratch(const Pd& pd, Bytes planned) {
+  LANTERN_ASSERT(bytes_of(pd.scratchpad_desc()) <= planned,
+                 "a call of fewer images needs no more scratch memory");
+}
+
+// Only the direct convolutions give an image the same bits in a call of any size.
+std::int64_t ranged(const std::string& implementation, std::int64_t images) {
+  return onednn::implementation_rank(implementation) == 1 ? 0 : images;
+}
 
 }  // namespace
 
@@ -286,7 +282,24 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
       .inputs = {Layout{.block = best.src_block}, onednn::weights_layout(best.pd.weights_desc())},
       .outputs = {Layout{.block = best.dst_block}},
       .scratch = {bytes_of(best.pd.scratchpad_desc())},
-      .kernel = std::make_unique<ForwardKernel>(best.pd, params.has_bias)};
+      .images = ranged(best.pd.impl_info_str(), g.n)};
+  const auto make = [g, src = best.src_block, dst = best.dst_block, bias = params.has_bias,
+                     weights = best.pd.weights_desc(),
+                     scratch = choice.scratch[0]](std::int64_t images) {
+    const ForwardPd pd = forward_pd(with_images(g, images), src, dst, weights, bias);
+    require_scratch(pd, scratch);
+    const auto call = dnnl::convolution_forward(pd);
+    return bias ? onednn::Call(call, {{DNNL_ARG_SRC, pd.src_desc()},
+                                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                                      {DNNL_ARG_BIAS, pd.bias_desc()},
+                                      {DNNL_ARG_DST, pd.dst_desc()},
+                                      {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}})
+                : onednn::Call(call, {{DNNL_ARG_SRC, pd.src_desc()},
+                                      {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                                      {DNNL_ARG_DST, pd.dst_desc()},
+                                      {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
+  };
+  choice.kernel = kernel_of<ForwardKernel>(make, g.n, params.has_bias);
   if (params.has_bias) choice.inputs.emplace_back();
   return choice;
 }
@@ -302,29 +315,31 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
     };
   };
   auto best = best_of<BackwardDataPd>({{src, block}, {accumulate ? src : 1, 1}}, make(g.n));
-  std::vector<BackwardDataKernel::Piece> pieces;
-  Bytes scratch = 0;
-  Bytes temporary = 0;
-  const std::int64_t group = accumulate ? std::min(image_group(g), g.n) : g.n;
-  const BackwardDataPd whole = make(group)(best.src_block, best.dst_block);
-  for (std::int64_t first = 0; first < g.n; first += group) {
-    const std::int64_t images = std::min(group, g.n - first);
-    BackwardDataPd pd = images == group ? whole : make(images)(best.src_block, best.dst_block);
-    LANTERN_ASSERT(pd && pd.weights_desc() == best.pd.weights_desc(),
-                   "weights layout does not depend on call size");
-    scratch = std::max(scratch, bytes_of(pd.scratchpad_desc()));
-    temporary = std::max(temporary, bytes_of(pd.diff_src_desc()));
-    pieces.push_back({.pd = std::move(pd), .first = first, .call = {}});
-  }
+  // What is added to goes through a temporary of one image group.
+  const std::int64_t group = accumulate ? std::min(image_group(g), g.n) : 0;
+  const BackwardDataPd call_pd = make(accumulate ? group : g.n)(best.src_block, best.dst_block);
+  LANTERN_ASSERT(call_pd && call_pd.weights_desc() == best.pd.weights_desc(),
+                 "weights layout does not depend on call size");
   KernelChoice choice{
       .name = std::string("onednn:") + best.pd.impl_info_str(),
       .inputs = {Layout{.block = best.dst_block}, onednn::weights_layout(best.pd.weights_desc())},
       .outputs = {Layout{.block = best.src_block}},
-      .scratch = {scratch},
-      .kernel = std::make_unique<BackwardDataKernel>(
-          std::move(pieces), accumulate, image_bytes(dst_shape(g), best.dst_block),
-          image_bytes(src_shape(g), best.src_block), context.threads)};
-  if (accumulate) choice.scratch.push_back(temporary);
+      .scratch = {bytes_of(call_pd.scratchpad_desc())},
+      .images = ranged(best.pd.impl_info_str(), g.n)};
+  if (accumulate) choice.scratch.push_back(bytes_of(call_pd.diff_src_desc()));
+  const auto make_call = [g, src_block = best.src_block, dst_block = best.dst_block,
+                          scratch = choice.scratch[0]](std::int64_t images) {
+    const BackwardDataPd pd = backward_data_pd(with_images(g, images), src_block, dst_block);
+    require_scratch(pd, scratch);
+    return onednn::Call(dnnl::convolution_backward_data(pd),
+                        {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
+                         {DNNL_ARG_WEIGHTS, pd.weights_desc()},
+                         {DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
+                         {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
+  };
+  choice.kernel = kernel_of<BackwardDataKernel>(
+      make_call, g.n, group, image_bytes(dst_shape(g), best.dst_block),
+      image_bytes(src_shape(g), best.src_block), context.threads);
   return choice;
 }
 
@@ -341,24 +356,34 @@ KernelChoice choose_conv_backward_weights(const graph::Op& op, const SelectConte
   };
   const std::int64_t group = std::min(image_group(g), g.n);
   auto best = best_of<BackwardWeightsPd>({{current, block}, {block, block}, {1, 1}}, make(group));
-  std::vector<BackwardWeightsKernel::Piece> pieces;
-  Bytes scratch = 0;
-  for (std::int64_t first = 0; first < g.n; first += group) {
-    const std::int64_t images = std::min(group, g.n - first);
-    BackwardWeightsPd pd = images == group ? best.pd : make(images)(best.src_block, best.dst_block);
-    LANTERN_ASSERT(static_cast<bool>(pd), "every image group has an implementation");
-    scratch = std::max(scratch, bytes_of(pd.scratchpad_desc()));
-    pieces.push_back(
-        {.pd = std::move(pd), .first = first, .into_temporary = {}, .into_gradient = {}});
+  Bytes scratch = bytes_of(best.pd.scratchpad_desc());
+  if (g.n % group != 0) {
+    const BackwardWeightsPd rest = make(g.n % group)(best.src_block, best.dst_block);
+    scratch = std::max(scratch, rest ? bytes_of(rest.scratchpad_desc()) : 0);
   }
+  const auto make_call = [g, weights = weights, src_block = best.src_block,
+                          dst_block = best.dst_block, scratch](std::int64_t images) {
+    const BackwardWeightsPd pd =
+        backward_weights_pd(with_images(g, images), src_block, dst_block, weights);
+    LANTERN_ASSERT(static_cast<bool>(pd), "every image group has an implementation");
+    require_scratch(pd, scratch);
+    return onednn::Call(dnnl::convolution_backward_weights(pd),
+                        {{DNNL_ARG_SRC, pd.src_desc()},
+                         {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
+                         {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
+                         {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
+  };
   return {.name = std::string("onednn:") + best.pd.impl_info_str(),
           .inputs = {Layout{.block = best.src_block}, Layout{.block = best.dst_block}},
           .outputs = {onednn::weights_layout(weights)},
           .scratch = {scratch, bytes_of(weights)},
           .image_group = group,
-          .kernel = std::make_unique<BackwardWeightsKernel>(
-              std::move(pieces), image_bytes(src_shape(g), best.src_block),
-              image_bytes(dst_shape(g), best.dst_block), context.threads)};
+          .images = g.n,
+          .kernel = kernel_of<BackwardWeightsKernel>(
+              make_call, group, image_bytes(src_shape(g), best.src_block),
+              image_bytes(dst_shape(g), best.dst_block),
+              static_cast<std::int64_t>(bytes_of(weights)) / std::int64_t{sizeof(float)},
+              context.threads)};
 }
 
 }  // namespace lantern::ops
