@@ -62,7 +62,7 @@ double op_seconds(const Selected& selected, const SelectedOp& op, const DeviceSp
   const double arithmetic = op.flops / (device.flops_per_second * efficiency(selected, op));
   const double memory =
       static_cast<double>(bytes_moved(selected, op)) / device.memory_bytes_per_second;
-  return device.op_seconds + std::max(arithmetic, memory);
+  return std::max(arithmetic, memory);
 }
 
 void set_costs(Selected& selected, const DeviceSpec& device) {
