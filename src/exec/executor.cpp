@@ -86,9 +86,8 @@ std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind,
       const plan::Operand& operand = list.operands[run.first_operand + op.reads.size() + i];
       const auto* values = reinterpret_cast<const float*>(
           arena_.at(program_.buffers[operand.buffer].offset + operand.skip));
-      const Bytes bytes = info.images > 0 && run.images > 0
-                              ? info.bytes / info.images * run.images
-                              : info.bytes;
+      const Bytes bytes =
+          info.images > 0 && run.images > 0 ? info.bytes / info.images * run.images : info.bytes;
       const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
       if (!std::all_of(values, values + count, [](float v) { return std::isfinite(v); }))
         return info.name;

@@ -32,9 +32,10 @@ struct RunContext {
   std::int64_t burn_in = 0;
 };
 
-/// One op made ready to run. Operands come in the order inputs, outputs, scratch; those divided into
-/// images point at the first image of the run. `run` allocates nothing and is a pure function of the
-/// bytes it reads and of the context, so it may run again at other addresses with the same result.
+/// One op made ready to run. Operands come in the order inputs, outputs, scratch; those divided
+/// into images point at the first image of the run. `run` allocates nothing and is a pure function
+/// of the bytes it reads and of the context, so it may run again at other addresses with the same
+/// result.
 class Kernel {
  public:
   Kernel() = default;

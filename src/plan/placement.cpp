@@ -12,7 +12,7 @@ namespace {
 
 using Order = std::vector<std::size_t>;
 
-Bytes aligned(const Interval& interval) { return round_up(interval.bytes, kAlignment); }
+Bytes aligned(const Interval& interval) { return round_up(interval.bytes, interval.alignment); }
 
 // Lowest offset where the block fits between the already placed blocks that live at the same time.
 Packing first_fit(const std::vector<Interval>& intervals, const Order& order) {
@@ -26,7 +26,7 @@ Packing first_fit(const std::vector<Interval>& intervals, const Order& order) {
       const Interval& other = intervals[j];
       if (other.last < block.first || block.last < other.first) continue;
       if (packing.offsets[j] >= offset + size) break;
-      offset = std::max(offset, packing.offsets[j] + aligned(other));
+      offset = std::max(offset, round_up(packing.offsets[j] + aligned(other), block.alignment));
     }
     packing.offsets[i] = offset;
     packing.bytes = std::max(packing.bytes, offset + size);
@@ -88,7 +88,7 @@ Packing pack(const std::vector<Interval>& intervals) {
 
   const Bytes bound = live_peak(intervals);
   constexpr int kMostRounds = 200;
-  constexpr double kMostComparisons = 4e9;  // a few seconds, with ten thousands of blocks as well
+  constexpr double kMostComparisons = 2e8;  // a fraction of a second, with thousands of blocks too
   const auto count = static_cast<double>(intervals.size());
   const auto rounds =
       std::min(kMostRounds,

@@ -11,6 +11,7 @@ struct Interval {
   Bytes bytes = 0;
   std::int64_t first = 0;
   std::int64_t last = 0;
+  Bytes alignment = 256;  ///< of the offset, a power of two; the size is rounded up to it as well
 };
 
 struct Packing {

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <optional>
 
 #include "core/error.hpp"
-#include "plan/placement.hpp"
+#include "plan/bound.hpp"
+#include "plan/search.hpp"
 
 namespace lantern::plan {
 
@@ -14,151 +13,132 @@ namespace {
 
 using graph::ProgramKind;
 using graph::Selected;
-using graph::SelectedOp;
 
-/// First and last op (global positions) that touch a tensor.
-struct Use {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  std::int64_t last = -1;
-  ProgramKind program = ProgramKind::kMiniBatch;
-  bool used() const { return last >= 0; }
-};
+constexpr Bytes kPage = 4096;
 
 class Planner {
  public:
   Planner(const Selected& selected, const PlanOptions& options)
-      : selected_(selected), options_(options), uses_(selected.tensors.size()) {
-    result_.placements.resize(selected.tensors.size());
-    result_.alias_of.resize(selected.tensors.size());
-    for (std::uint32_t i = 0; i < selected.tensors.size(); ++i) result_.alias_of[i] = i;
+      : selected_(selected), options_(options) {
+    limits_ = {.memory = options.memory,
+               .host_memory = options.host_memory,
+               .disk_memory = options.disk_memory,
+               .contention = options.contention,
+               .keep_everything = options.keep_everything};
+    if (options.host_memory > 0) limits_.host = options.host;
+    if (options.disk_memory > 0) limits_.disk = options.disk;
+    for (std::uint32_t i = 0; i < selected.ops.size(); ++i)
+      ops_[static_cast<std::size_t>(selected.ops[i].program)].push_back(i);
+    place_persistent();
+    if (options.memory != PlanOptions::kUnlimited) {
+      // The arena ends on a page.
+      limits_.memory = options.memory / kPage * kPage - result_.persistent_bytes;
+    }
   }
 
   Program run() {
-    measure_uses();
-    if (options_.keep_everything) {
-      extend_to_end();
-    } else {
-      merge_in_place();
+    for (std::size_t kind = 0; kind < ops_.size(); ++kind) {
+      if (!ops_[kind].empty()) planned_[kind] = plan(ops_[kind]);
     }
-    place();
-    emit();
+    Bytes transients = 0;
+    Bytes live = 0;
+    for (std::size_t kind = 0; kind < ops_.size(); ++kind) {
+      if (!planned_[kind]) continue;
+      const Planned& p = *planned_[kind];
+      emit(*p.problem, p.schedule, p.places, static_cast<ProgramKind>(kind),
+           result_.persistent_bytes, result_);
+      transients = std::max(transients, p.places.arena_bytes);
+      live = std::max(live, live_bytes(p.schedule));
+      result_.host_bytes = std::max(result_.host_bytes, p.places.host_bytes);
+      result_.file_bytes = std::max(result_.file_bytes, p.places.file_bytes);
+    }
+    result_.arena_bytes = round_up(result_.persistent_bytes + transients, kPage);
+    result_.live_peak_bytes = result_.persistent_bytes + live;
+    predict();
     return std::move(result_);
   }
 
+  Bytes smallest() {
+    Bytes transients = 0;
+    for (const std::vector<std::uint32_t>& ops : ops_) {
+      if (ops.empty()) continue;
+      transients = std::max(transients,
+                            search_smallest(selected_, ops, limits_, options_).places.arena_bytes);
+    }
+    return round_up(result_.persistent_bytes + transients, kPage);
+  }
+
  private:
-  bool persistent(std::uint32_t tensor) const {
-    return graph::is_persistent(selected_.tensors[tensor].role);
-  }
-
-  void measure_uses() {
-    for (std::size_t position = 0; position < selected_.ops.size(); ++position) {
-      const SelectedOp& op = selected_.ops[position];
-      const auto touch = [&](std::uint32_t tensor) {
-        Use& use = uses_[tensor];
-        LANTERN_ASSERT(persistent(tensor) || !use.used() || use.program == op.program,
-                       "a transient belongs to one program");
-        use.first = std::min(use.first, static_cast<std::int64_t>(position));
-        use.last = static_cast<std::int64_t>(position);
-        use.program = op.program;
-      };
-      std::ranges::for_each(op.reads, touch);
-      std::ranges::for_each(op.writes, touch);
-    }
-  }
-
-  void extend_to_end() {
-    std::array<std::int64_t, graph::kProgramKinds> ends{};
-    for (std::size_t position = 0; position < selected_.ops.size(); ++position) {
-      ends[static_cast<std::size_t>(selected_.ops[position].program)] =
-          static_cast<std::int64_t>(position);
-    }
-    for (Use& use : uses_) {
-      if (use.used()) use.last = ends[static_cast<std::size_t>(use.program)];
-    }
-  }
-
-  std::uint32_t root(std::uint32_t tensor) const {
-    while (result_.alias_of[tensor] != tensor) tensor = result_.alias_of[tensor];
-    return tensor;
-  }
-
-  // An output born at this op takes over the bytes of an input that dies here.
-  void merge_in_place() {
-    for (std::size_t position = 0; position < selected_.ops.size(); ++position) {
-      const SelectedOp& op = selected_.ops[position];
-      for (const graph::AliasHint& hint : op.may_alias) {
-        const std::uint32_t output = op.writes[static_cast<std::size_t>(hint.output)];
-        const std::uint32_t input = op.reads[static_cast<std::size_t>(hint.input)];
-        const std::uint32_t owner = root(input);
-        const auto here = static_cast<std::int64_t>(position);
-        if (persistent(output) || persistent(owner) || root(output) != output || owner == output)
-          continue;
-        if (uses_[output].first != here || uses_[owner].last != here) continue;
-        if (selected_.tensors[output].bytes > selected_.tensors[owner].bytes) continue;
-        if (std::ranges::count(op.reads, input) != 1) continue;
-        result_.alias_of[output] = owner;
-        uses_[owner].last = uses_[output].last;
-      }
-    }
-  }
-
-  void place() {
+  void place_persistent() {
+    result_.persistent.assign(selected_.tensors.size(), kNone);
     Bytes top = 0;
     for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (!persistent(i)) continue;
-      result_.placements[i] = {top, selected_.tensors[i].bytes};
+      if (!graph::is_persistent(selected_.tensors[i].role)) continue;
+      const auto buffer = static_cast<std::uint32_t>(result_.buffers.size());
+      result_.persistent[i] = buffer;
+      result_.buffers.push_back(
+          {.tensor = i, .offset = top, .bytes = selected_.tensors[i].bytes, .alias_of = buffer});
       top += round_up(selected_.tensors[i].bytes, kAlignment);
     }
-    result_.persistent_bytes = top;
-    // Transients of the four programs use the same bytes behind the persistent part.
-    Bytes highest = 0;
-    Bytes live = 0;
-    for (int kind = 0; kind < graph::kProgramKinds; ++kind) {
-      std::vector<Interval> intervals;
-      std::vector<std::uint32_t> owners;
-      for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-        const Use& use = uses_[i];
-        if (persistent(i) || !use.used() || root(i) != i || static_cast<int>(use.program) != kind)
-          continue;
-        intervals.push_back({selected_.tensors[i].bytes, use.first, use.last});
-        owners.push_back(i);
-      }
-      const Packing packing = pack(intervals);
-      for (std::size_t k = 0; k < owners.size(); ++k) {
-        result_.placements[owners[k]] = {top + packing.offsets[k], intervals[k].bytes};
-      }
-      highest = std::max(highest, packing.bytes);
-      live = std::max(live, live_peak(intervals));
-    }
-    for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (root(i) != i)
-        result_.placements[i] = {result_.placements[root(i)].offset, selected_.tensors[i].bytes};
-      result_.alias_of[i] = root(i);
-    }
-    result_.arena_bytes = round_up(top + highest, 4096);
-    result_.live_peak_bytes = top + live;
+    // File copies want transients on pages.
+    result_.persistent_bytes = round_up(top, kFileAlignment);
   }
 
-  void emit() {
-    std::vector<std::vector<std::uint32_t>> births(selected_.ops.size());
-    std::vector<std::vector<std::uint32_t>> deaths(selected_.ops.size());
-    for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (persistent(i) || !uses_[i].used() || result_.alias_of[i] != i) continue;
-      births[static_cast<std::size_t>(uses_[i].first)].push_back(i);
-      deaths[static_cast<std::size_t>(uses_[i].last)].push_back(i);
+  Planned plan(const std::vector<std::uint32_t>& ops) {
+    if (options_.keep_everything || options_.memory == PlanOptions::kUnlimited)
+      return plan_unlimited(selected_, ops, limits_, options_);
+    if (std::optional<Planned> fastest = search_fastest(selected_, ops, limits_, options_))
+      return std::move(*fastest);
+    Planned least = search_smallest(selected_, ops, limits_, options_);
+    if (least.places.arena_bytes <= limits_.memory) return least;
+    throw Error(ErrorCode::kResource, "",
+                "{} of memory are not enough, the smallest budget that works is {}",
+                format_bytes(options_.memory),
+                format_bytes(round_up(result_.persistent_bytes + least.places.arena_bytes, kPage)));
+  }
+
+  static Bytes live_bytes(const Schedule& schedule) {
+    std::vector<std::pair<std::int32_t, Bytes>> changes;
+    for (const Block& block : schedule.blocks) {
+      changes.emplace_back(block.begin, block.bytes);
+      changes.emplace_back(block.end + 1, -block.bytes);
     }
-    using Kind = Instruction::Kind;
-    for (std::uint32_t position = 0; position < selected_.ops.size(); ++position) {
-      auto& list = result_.programs[static_cast<std::size_t>(selected_.ops[position].program)];
-      for (const std::uint32_t tensor : births[position]) list.push_back({Kind::kAlloc, tensor});
-      list.push_back({Kind::kRun, position});
-      for (const std::uint32_t tensor : deaths[position]) list.push_back({Kind::kFree, tensor});
+    std::ranges::sort(changes);
+    Bytes live = 0;
+    Bytes peak = 0;
+    for (const auto& [entry, change] : changes) peak = std::max(peak, live += change);
+    return peak;
+  }
+
+  void predict() {
+    const auto& training = planned_[static_cast<std::size_t>(ProgramKind::kMiniBatch)];
+    const auto& inference = planned_[static_cast<std::size_t>(ProgramKind::kForward)];
+    if (!training && !inference) return;
+    const Planned& p = training ? *training : *inference;
+    const Schedule& s = p.schedule;
+    const auto& ops =
+        ops_[static_cast<std::size_t>(training ? ProgramKind::kMiniBatch : ProgramKind::kForward)];
+    result_.prediction = {.seconds = s.seconds,
+                          .recompute_seconds = s.recompute_seconds,
+                          .bytes_out = s.bytes_out,
+                          .bytes_in = s.bytes_in,
+                          .evaluations = p.evaluations};
+    for (const Step& step : p.problem->steps) {
+      if (step.images == 0) continue;
+      const auto parts = ceil_div(selected_.ops[step.op].images, step.images);
+      result_.prediction.chunks = std::max(result_.prediction.chunks, static_cast<int>(parts));
     }
+    const Planned all = plan_unlimited(selected_, ops, limits_, options_);
+    result_.prediction.seconds_unlimited = all.schedule.seconds;
+    result_.prediction.saved_bytes = saved_bytes(*all.problem);
+    result_.prediction.bound = fastest_possible(*all.problem, all.schedule, limits_);
   }
 
   const Selected& selected_;
   PlanOptions options_;
-  std::vector<Use> uses_;
+  Limits limits_;
+  std::array<std::vector<std::uint32_t>, graph::kProgramKinds> ops_;
+  std::array<std::optional<Planned>, graph::kProgramKinds> planned_;
   Program result_;
 };
 
@@ -166,6 +146,10 @@ class Planner {
 
 Program make_program(const Selected& selected, const PlanOptions& options) {
   return Planner(selected, options).run();
+}
+
+Bytes smallest_memory(const Selected& selected, const PlanOptions& options) {
+  return Planner(selected, options).smallest();
 }
 
 }  // namespace lantern::plan

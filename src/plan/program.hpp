@@ -25,7 +25,8 @@ struct Buffer {
   std::int64_t images = 0;  ///< 0: the whole tensor
   Bytes offset = 0;
   Bytes bytes = 0;
-  /// The buffer whose bytes it takes over (in place) from the run on that makes it, else itself.
+  /// The buffer whose bytes it takes over (in place) from the run on that makes it, else itself. A
+  /// row of buffers in one place has one kAlloc and one kFree, those of its first.
   std::uint32_t alias_of = kNone;
 };
 
@@ -90,9 +91,9 @@ struct Prediction {
   double bound = 0;              ///< no plan within the budget can be faster, by the cost model
   double recompute_seconds = 0;
   Bytes bytes_out = 0, bytes_in = 0;
-  Bytes saved_bytes = 0;    ///< kept from forward for backward, all images
-  int chunks = 1;           ///< most chunks of any op
-  int evaluations = 0;      ///< plans looked at
+  Bytes saved_bytes = 0;  ///< kept from forward for backward, all images
+  int chunks = 1;         ///< most chunks of any op
+  int evaluations = 0;    ///< plans looked at
 };
 
 /// The whole of what will happen: the ordered instructions of every program and a fixed place for
@@ -106,7 +107,8 @@ struct Program {
   std::vector<std::uint32_t> persistent;
   Bytes arena_bytes = 0;
   Bytes persistent_bytes = 0;  ///< they lie at the start of the arena
-  Bytes live_peak_bytes = 0;   ///< largest sum of live buffers; arena_bytes minus it is what placement wastes
+  Bytes live_peak_bytes =
+      0;  ///< largest sum of live buffers; arena_bytes minus it is what placement wastes
   Bytes host_bytes = 0, file_bytes = 0;  ///< sizes of the other tiers
   Prediction prediction;
 

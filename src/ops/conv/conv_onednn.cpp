@@ -203,7 +203,8 @@ class BackwardDataKernel final : public Kernel {
 };
 
 // Operands: src, diff_dst, diff_weights, scratchpad, temporary. dW is summed over image groups in
-// image order; every group but the very first of an iteration goes through the temporary and an add.
+// image order; every group but the very first of an iteration goes through the temporary and an
+// add.
 template <typename Make>
 class BackwardWeightsKernel final : public Kernel {
  public:
@@ -251,7 +252,8 @@ std::unique_ptr<Kernel> kernel_of(Make make, Arguments... arguments) {
 
 Bytes bytes_of(const memory::desc& desc) { return static_cast<Bytes>(desc.get_size()); }
 
-// The plan has room for what a call of all images (or of a whole group) needs; smaller ones need less.
+// The plan has room for what a call of all images (or of a whole group) needs; smaller ones need
+// less.
 template <typename Pd>
 void require_scratch(const Pd& pd, Bytes planned) {
   LANTERN_ASSERT(bytes_of(pd.scratchpad_desc()) <= planned,
