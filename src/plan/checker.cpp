@@ -2,205 +2,366 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <set>
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "core/error.hpp"
+#include "plan/checker_memory.hpp"
 
 namespace lantern::plan {
 
 namespace {
 
-constexpr std::uint32_t kNobody = 0xffffffff;
+using graph::Selected;
+using graph::SelectedOp;
+using graph::SelectedTensor;
+using Version = Memory::Version;
 
-/// Contents of the arena: which tensor's values every byte range holds. A write of a tensor takes
-/// its whole range.
+/// Where an operand of a run lies.
+struct Place {
+  std::uint32_t buffer = 0;
+  std::uint32_t root = 0;
+  std::int64_t first = 0, images = 1;  ///< of the buffer's images
+  Bytes begin = 0, end = 0;            ///< from the start of the buffer
+  bool written = false;
+  bool sum = false;     ///< made by all runs of the op together
+  Version version = 0;  ///< that it has before the op: the number of earlier writers
+};
+
 class Replay {
  public:
-  Replay(const graph::Selected& selected, const Program& program)
+  Replay(const Selected& selected, const Program& program)
       : selected_(selected), program_(program) {}
 
-  std::optional<std::string> run() {
-    if (program_.placements.size() != selected_.tensors.size() ||
-        program_.alias_of.size() != selected_.tensors.size()) {
-      return "the plan does not place every tensor";
-    }
-    if (auto fault = check_persistent()) return fault;
-    std::vector<int> runs(selected_.ops.size(), 0);
-    for (int kind = 0; kind < graph::kProgramKinds; ++kind) {
-      live_.clear();
-      ranges_.clear();
-      holder_.assign(selected_.tensors.size(), kNobody);
-      for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-        if (is_persistent(i)) holder_[i] = i;
+  Fault run() {
+    count_versions();
+    if (Fault fault = check_layout(selected_, program_, layout_)) return fault;
+    Memory memory(selected_, program_, layout_);
+    memory_ = &memory;
+    for (kind_ = 0; kind_ < graph::kProgramKinds; ++kind_) {
+      if (Fault fault = run_program()) {
+        return fmt::format("program {}: {}", to_string(static_cast<graph::ProgramKind>(kind_)),
+                           *fault);
       }
-      std::int64_t last_run = -1;
-      for (const Instruction& instruction : program_.programs[static_cast<std::size_t>(kind)]) {
-        if (auto fault = step(instruction, kind, runs, last_run)) return fault;
-      }
-      if (!live_.empty()) return fmt::format("{} is never freed", name(*live_.begin()));
     }
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      if (runs[i] != 1)
-        return fmt::format("op {} ({}) runs {} times", i, selected_.ops[i].op, runs[i]);
+    if (memory.live_peak() != program_.live_peak_bytes) {
+      return fmt::format("the plan says its live peak is {} bytes, and it is {}",
+                         program_.live_peak_bytes, memory.live_peak());
     }
     return std::nullopt;
   }
 
  private:
-  bool is_persistent(std::uint32_t tensor) const {
-    return graph::is_persistent(selected_.tensors[tensor].role);
-  }
-  const std::string& name(std::uint32_t tensor) const { return selected_.tensors[tensor].name; }
-  Bytes begin(std::uint32_t tensor) const { return program_.placements[tensor].offset; }
-  Bytes end(std::uint32_t tensor) const { return begin(tensor) + selected_.tensors[tensor].bytes; }
-
-  std::optional<std::string> check_range(std::uint32_t tensor) const {
-    if (begin(tensor) < 0 || end(tensor) > program_.arena_bytes) {
-      return fmt::format("{} lies outside the arena", name(tensor));
+  // The version of every operand before its op, and of every tensor after all ops of a program.
+  void count_versions() {
+    for (auto& counts : writers_) counts.assign(selected_.tensors.size(), 0);
+    for (const SelectedOp& op : selected_.ops) {
+      auto& counts = writers_[static_cast<std::size_t>(op.program)];
+      first_version_.push_back(versions_.size());
+      for (const std::uint32_t tensor : op.reads) versions_.push_back(counts[tensor]);
+      for (const std::uint32_t tensor : op.writes) versions_.push_back(counts[tensor]);
+      for (const std::uint32_t tensor : op.writes) ++counts[tensor];
     }
-    if (begin(tensor) % kAlignment != 0) return fmt::format("{} is not aligned", name(tensor));
-    return std::nullopt;
+    covered_.resize(selected_.ops.size());
+    ranges_end_.assign(selected_.ops.size(), 0);
+    for (std::size_t i = 0; i < selected_.ops.size(); ++i) {
+      covered_[i].assign(
+          static_cast<std::size_t>(std::max<std::int64_t>(selected_.ops[i].images, 1)), false);
+    }
   }
 
-  std::optional<std::string> check_persistent() const {
-    std::map<Bytes, std::uint32_t> ranges;
-    for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (!is_persistent(i) || selected_.tensors[i].bytes == 0) continue;
-      if (auto fault = check_range(i)) return fault;
-      if (end(i) > program_.persistent_bytes)
-        return fmt::format("{} lies among the transients", name(i));
-      if (program_.alias_of[i] != i)
-        return fmt::format("{} is persistent and shares its bytes", name(i));
-      const auto [next, inserted] = ranges.emplace(begin(i), i);
-      if (!inserted) return fmt::format("{} overlaps {}", name(i), name(next->second));
+  Fault run_program() {
+    list_ = &program_.programs[static_cast<std::size_t>(kind_)];
+    memory_->start(*list_);
+    partial_.assign(program_.buffers.size(), kNone);
+    for (const Instruction& instruction : list_->instructions) {
+      if (Fault fault = step(instruction)) return fault;
     }
-    std::uint32_t previous = kNobody;
-    for (const auto& [offset, tensor] : ranges) {
-      if (previous != kNobody && end(previous) > offset) {
-        return fmt::format("{} overlaps {}", name(previous), name(tensor));
+    if (Fault fault = memory_->finish()) return fault;
+    for (std::uint32_t i = 0; i < selected_.ops.size(); ++i) {
+      if (static_cast<int>(selected_.ops[i].program) != kind_) continue;
+      const auto missing = std::ranges::find(covered_[i], false);
+      if (missing != covered_[i].end()) {
+        return fmt::format("{} never runs on image {}", name_of_op(i),
+                           missing - covered_[i].begin());
       }
-      previous = tensor;
+    }
+    for (std::uint32_t tensor = 0; tensor < selected_.tensors.size(); ++tensor) {
+      const std::uint32_t buffer = program_.persistent[tensor];
+      if (buffer == kNone) continue;
+      const Version last = writers_[static_cast<std::size_t>(kind_)][tensor];
+      for (const Version version : memory_->versions(buffer)) {
+        if (version != last)
+          return fmt::format("{} ends in version {} instead of {}", selected_.tensors[tensor].name,
+                             version, last);
+      }
     }
     return std::nullopt;
   }
 
-  std::optional<std::string> step(const Instruction& instruction, int kind, std::vector<int>& runs,
-                                  std::int64_t& last_run) {
+  Fault step(const Instruction& instruction) {
     switch (instruction.kind) {
       case Instruction::Kind::kAlloc:
-        return allocate(instruction.index);
+        return memory_->allocate(instruction.index);
       case Instruction::Kind::kFree:
-        return release(instruction.index);
+        return memory_->release(instruction.index);
+      case Instruction::Kind::kOut:
+        return memory_->start_out(instruction.index);
+      case Instruction::Kind::kIn:
+        return memory_->start_in(instruction.index);
+      case Instruction::Kind::kWaitOut:
+        return memory_->wait_out(instruction.index);
+      case Instruction::Kind::kWaitIn:
+        return memory_->wait_in(instruction.index);
       case Instruction::Kind::kRun:
         break;
     }
-    if (instruction.index >= selected_.ops.size()) return "an instruction names no op";
-    const graph::SelectedOp& op = selected_.ops[instruction.index];
-    if (static_cast<int>(op.program) != kind)
-      return fmt::format("{} runs in another program", op.op);
-    if (static_cast<std::int64_t>(instruction.index) <= last_run)
-      return fmt::format("{} runs out of order", op.op);
-    last_run = instruction.index;
-    ++runs[instruction.index];
-    for (const std::uint32_t tensor : op.reads) {
-      if (auto fault = require_values(tensor, op)) return fault;
+    if (instruction.index >= list_->runs.size()) return "an instruction names no run";
+    const Run& run = list_->runs[instruction.index];
+    if (run.op >= selected_.ops.size()) return fmt::format("run {} names no op", instruction.index);
+    if (Fault fault = execute(run))
+      return fmt::format("run {}: {} {}", instruction.index, name_of_run(run), *fault);
+    return std::nullopt;
+  }
+
+  std::string name_of_op(std::uint32_t index) const {
+    const SelectedOp& op = selected_.ops[index];
+    return fmt::format("op {} {}{}{}", index, op.op, op.label.empty() ? "" : " of ", op.label);
+  }
+  std::string name_of_run(const Run& run) const {
+    std::string text = name_of_op(run.op);
+    if (run.images > 0)
+      text += fmt::format(" images {}..{}", run.first_image, run.first_image + run.images - 1);
+    return run.again ? text + " again" : text;
+  }
+  std::string name(const Place& place) const { return describe(selected_, program_, place.buffer); }
+
+  Fault execute(const Run& run) {
+    if (Fault fault = check_range(run)) return fault;
+    if (Fault fault = check_coverage(run)) return fault;
+    if (Fault fault = find_places(run)) return fault;
+    for (const Place& place : places_) {
+      if (!place.written) {
+        if (Fault fault = check_read(place)) return fault;
+      }
     }
+    const SelectedOp& op = selected_.ops[run.op];
     for (std::size_t i = 0; i < op.writes.size(); ++i) {
-      if (op.accumulates[i]) {
-        if (auto fault = require_values(op.writes[i], op)) return fault;
+      const Place& place = places_[op.reads.size() + i];
+      if (Fault fault = check_write(run, place, op.accumulates[i])) return fault;
+      if (Fault fault = check_sharing(op, i)) return fault;
+    }
+    for (std::size_t i = 0; i < op.writes.size(); ++i) write(run, places_[op.reads.size() + i]);
+    return std::nullopt;
+  }
+
+  Fault check_range(const Run& run) const {
+    const SelectedOp& op = selected_.ops[run.op];
+    if (static_cast<int>(op.program) != kind_) return "belongs to another program";
+    if (op.images == 0) {
+      if (run.images != 0 || run.first_image != 0) return "runs on a range and only runs whole";
+      return std::nullopt;
+    }
+    if (run.images <= 0 || run.first_image < 0 || run.images > op.images ||
+        run.first_image > op.images - run.images)
+      return fmt::format("runs outside its {} images", op.images);
+    const std::int64_t group = std::max<std::int64_t>(op.image_group, 1);
+    const std::int64_t end = run.first_image + run.images;
+    if (run.first_image % group != 0 || (end % group != 0 && end != op.images))
+      return fmt::format("cuts a group of {} images", group);
+    return std::nullopt;
+  }
+
+  // First runs cover every image once; the others repeat what has run and may be repeated.
+  Fault check_coverage(const Run& run) {
+    const SelectedOp& op = selected_.ops[run.op];
+    std::vector<bool>& covered = covered_[run.op];
+    const std::int64_t end = run.first_image + std::max<std::int64_t>(run.images, 1);
+    for (std::int64_t image = run.first_image; image < end; ++image) {
+      if (covered[static_cast<std::size_t>(image)] == run.again) continue;
+      return run.again ? fmt::format("has not run on image {} before", image)
+                       : fmt::format("has run on image {} before", image);
+    }
+    if (run.again) {
+      if (op.carries) return "carries sums and may not run again";
+      for (std::size_t i = 0; i < op.writes.size(); ++i) {
+        const SelectedTensor& tensor = selected_.tensors[op.writes[i]];
+        if (op.accumulates[i]) return fmt::format("adds to {} and may not run again", tensor.name);
+        if (graph::is_persistent(tensor.role))
+          return fmt::format("writes persistent {} and may not run again", tensor.name);
+        if (is_sum(op, op.writes[i]))
+          return fmt::format("makes the sum {} and may not run again", tensor.name);
       }
-      if (auto fault = check_write(op, i)) return fault;
+      return std::nullopt;
     }
-    for (const std::uint32_t tensor : op.writes) holder_[owner(tensor)] = tensor;
+    bool in_order = op.carries;
+    for (const std::uint32_t tensor : op.writes) in_order |= is_sum(op, tensor);
+    if (in_order && op.images > 0 && run.first_image != ranges_end_[run.op])
+      return fmt::format("makes a sum and image {} is due", ranges_end_[run.op]);
+    ranges_end_[run.op] = end;
+    for (std::int64_t image = run.first_image; image < end; ++image)
+      covered[static_cast<std::size_t>(image)] = true;
     return std::nullopt;
   }
 
-  std::uint32_t owner(std::uint32_t tensor) const { return program_.alias_of[tensor]; }
-
-  std::optional<std::string> allocate(std::uint32_t tensor) {
-    if (tensor >= selected_.tensors.size()) return "an instruction names no tensor";
-    if (is_persistent(tensor)) return fmt::format("persistent {} is allocated", name(tensor));
-    if (owner(tensor) != tensor) return fmt::format("{} has no bytes of its own", name(tensor));
-    if (selected_.tensors[tensor].bytes > 0) {
-      if (auto fault = check_range(tensor)) return fault;
-      if (begin(tensor) < program_.persistent_bytes)
-        return fmt::format("{} lies among the persistent", name(tensor));
-      const auto next = ranges_.lower_bound(begin(tensor));
-      if (next != ranges_.end() && next->first < end(tensor)) {
-        return fmt::format("{} overlaps live {}", name(tensor), name(next->second));
-      }
-      if (next != ranges_.begin() && end(std::prev(next)->second) > begin(tensor)) {
-        return fmt::format("{} overlaps live {}", name(tensor), name(std::prev(next)->second));
-      }
-    }
-    if (!live_.insert(tensor).second) return fmt::format("{} is allocated twice", name(tensor));
-    if (selected_.tensors[tensor].bytes > 0) ranges_.emplace(begin(tensor), tensor);
-    holder_[tensor] = kNobody;
-    return std::nullopt;
+  // Scratch is made anew by every run, unless it carries.
+  bool is_sum(const SelectedOp& op, std::uint32_t tensor) const {
+    const SelectedTensor& info = selected_.tensors[tensor];
+    if (op.images == 0) return false;
+    if (info.role == graph::Role::kScratch) return op.carries;
+    return info.images == 0;
   }
 
-  std::optional<std::string> release(std::uint32_t tensor) {
-    if (live_.erase(tensor) == 0) return "something is freed that is not live";
-    if (selected_.tensors[tensor].bytes > 0) ranges_.erase(begin(tensor));
-    holder_[tensor] = kNobody;
-    return std::nullopt;
-  }
-
-  bool is_live(std::uint32_t tensor) const {
-    return is_persistent(tensor) || live_.contains(owner(tensor));
-  }
-
-  std::optional<std::string> require_values(std::uint32_t tensor,
-                                            const graph::SelectedOp& op) const {
-    if (!is_live(tensor)) return fmt::format("{} reads {}, which is not live", op.op, name(tensor));
-    if (holder_[owner(tensor)] != tensor) {
-      return fmt::format("{} reads {}, whose bytes do not hold it", op.op, name(tensor));
+  Fault find_places(const Run& run) {
+    const SelectedOp& op = selected_.ops[run.op];
+    const std::size_t count = op.reads.size() + op.writes.size();
+    if (run.first_operand > list_->operands.size() ||
+        count > list_->operands.size() - run.first_operand)
+      return "has too few operands";
+    places_.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool written = i >= op.reads.size();
+      const std::uint32_t tensor = written ? op.writes[i - op.reads.size()] : op.reads[i];
+      const Operand& operand = list_->operands[run.first_operand + i];
+      if (operand.buffer >= program_.buffers.size() ||
+          program_.buffers[operand.buffer].tensor != tensor)
+        return fmt::format("is not given {} as operand {}", selected_.tensors[tensor].name, i);
+      Place place{.buffer = operand.buffer,
+                  .root = layout_.buffers[operand.buffer].root,
+                  .written = written,
+                  .sum = written && is_sum(op, tensor),
+                  .version = versions_[first_version_[run.op] + i]};
+      if (Fault fault = find_images(run, operand, place)) return fault;
+      places_.push_back(place);
     }
     return std::nullopt;
   }
 
-  std::optional<std::string> check_write(const graph::SelectedOp& op, std::size_t i) const {
-    const std::uint32_t tensor = op.writes[i];
-    if (!is_live(tensor))
-      return fmt::format("{} writes {}, which is not live", op.op, name(tensor));
-    const std::uint32_t own = owner(tensor);
-    if (own != tensor && (begin(tensor) != begin(own) || end(tensor) > end(own))) {
-      return fmt::format("{} does not fit into the bytes of {}", name(tensor), name(own));
+  Fault find_images(const Run& run, const Operand& operand, Place& place) const {
+    const SelectedOp& op = selected_.ops[run.op];
+    const BufferFacts& buffer = layout_.buffers[operand.buffer];
+    const SelectedTensor& tensor = selected_.tensors[program_.buffers[operand.buffer].tensor];
+    std::int64_t first = 0;
+    place.images = std::max<std::int64_t>(tensor.images, 1);
+    if (op.images > 0 && tensor.images == op.images) {
+      first = run.first_image;
+      place.images = run.images;
+    } else if (tensor.images > 0 && op.images > 0 && run.images != op.images) {
+      return fmt::format("runs on a range, and {} has {} images", tensor.name, tensor.images);
     }
-    // Bytes shared with something the op reads are allowed only where the kernel said so.
-    for (std::size_t k = 0; k < op.reads.size(); ++k) {
-      if (op.reads[k] == tensor || owner(op.reads[k]) != own) continue;
-      bool allowed = false;
-      for (const graph::AliasHint& hint : op.may_alias) {
-        allowed |=
-            static_cast<std::size_t>(hint.output) == i && static_cast<std::size_t>(hint.input) == k;
-      }
-      if (!allowed) return fmt::format("{} writes {} over its input", op.op, name(tensor));
-    }
-    for (std::size_t k = 0; k < op.writes.size(); ++k) {
-      if (k != i && owner(op.writes[k]) == own)
-        return fmt::format("{} writes {} twice", op.op, name(own));
+    place.first = first - buffer.first_image;
+    if (place.first < 0 || place.first + place.images > buffer.images)
+      return fmt::format("needs images outside {}", name(place));
+    place.begin = place.first * buffer.image_bytes;
+    place.end = place.begin + place.images * buffer.image_bytes;
+    if (operand.skip != place.begin) {
+      return fmt::format("skips {} bytes of {} instead of {}", operand.skip, name(place),
+                         place.begin);
     }
     return std::nullopt;
   }
 
-  const graph::Selected& selected_;
+  Fault check_version(const Place& place, const char* does) const {
+    for (const Version version : memory_->versions(place.buffer)
+                                     .subspan(static_cast<std::size_t>(place.first),
+                                              static_cast<std::size_t>(place.images))) {
+      if (version == place.version && (version > 0 || is_persistent(place))) continue;
+      if (version == Memory::kUnset || version == 0)
+        return fmt::format("{} {}, which does not hold it", does, name(place));
+      if (version == Memory::kPartial)
+        return fmt::format("{} {}, which is not complete", does, name(place));
+      return fmt::format("{} {}, which holds version {} instead of {}", does, name(place), version,
+                         place.version);
+    }
+    return std::nullopt;
+  }
+  bool is_persistent(const Place& place) const { return layout_.buffers[place.buffer].persistent; }
+
+  Fault check_read(const Place& place) const {
+    if (Fault fault = memory_->check_access(place.buffer, false))
+      return fmt::format("reads {}", *fault);
+    return check_version(place, "reads");
+  }
+
+  Fault check_write(const Run& run, const Place& place, bool accumulates) const {
+    if (Fault fault = memory_->check_access(place.buffer, true))
+      return fmt::format("writes {}", *fault);
+    if (place.sum && run.first_image > 0) {
+      // Ranges come in ascending order, so the sum so far is of all images before this one.
+      if (memory_->versions(place.buffer)[0] != Memory::kPartial ||
+          partial_[place.buffer] != run.op)
+        return fmt::format("goes on with {}, which does not hold the sum so far", name(place));
+      return std::nullopt;
+    }
+    if (accumulates) return check_version(place, "adds to");
+    return std::nullopt;
+  }
+
+  // Bytes shared with what the op reads or writes besides are allowed only where the kernel said
+  // so.
+  Fault check_sharing(const SelectedOp& op, std::size_t write) const {
+    const Place& out = places_[op.reads.size() + write];
+    bool took_over = false;
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      const Place& other = places_[k];
+      if (other.root != out.root || k == op.reads.size() + write) continue;
+      if (other.begin >= out.end || out.begin >= other.end) continue;
+      if (other.written) return fmt::format("writes {} and {} at once", name(out), name(other));
+      if (other.buffer == out.buffer && other.begin == out.begin) continue;
+      const bool allowed = std::ranges::any_of(op.may_alias, [&](const graph::AliasHint& hint) {
+        return static_cast<std::size_t>(hint.output) == write &&
+               static_cast<std::size_t>(hint.input) == k;
+      });
+      if (!allowed || other.begin != out.begin)
+        return fmt::format("writes {} over its input {}", name(out), name(other));
+      took_over = true;
+    }
+    if (out.buffer == out.root || took_over || out.begin == out.end) return std::nullopt;
+    // Made before by a run that took the bytes over, and written once more.
+    for (const Version version :
+         memory_->versions(out.buffer)
+             .subspan(static_cast<std::size_t>(out.first), static_cast<std::size_t>(out.images))) {
+      if (version == Memory::kUnset)
+        return fmt::format("makes {} in the bytes of {}, which it does not read", name(out),
+                           describe(selected_, program_, out.root));
+    }
+    return std::nullopt;
+  }
+
+  void write(const Run& run, const Place& place) {
+    memory_->overwrite(place.buffer, place.first, place.images);
+    const std::span<Version> held =
+        memory_->versions(place.buffer)
+            .subspan(static_cast<std::size_t>(place.first), static_cast<std::size_t>(place.images));
+    const bool partial = place.sum && run.first_image + run.images != selected_.ops[run.op].images;
+    if (partial) partial_[place.buffer] = run.op;
+    std::ranges::fill(held, partial ? Memory::kPartial : place.version + 1);
+  }
+
+  const Selected& selected_;
   const Program& program_;
-  std::set<std::uint32_t> live_;           // owners
-  std::map<Bytes, std::uint32_t> ranges_;  // of the live owners that have bytes, by offset
-  std::vector<std::uint32_t> holder_;      // by owner: the tensor whose values its bytes hold
+  Layout layout_;
+  Memory* memory_ = nullptr;
+  int kind_ = 0;
+  const InstructionList* list_ = nullptr;
+  std::array<std::vector<Version>, graph::kProgramKinds> writers_;  // by tensor
+  std::vector<std::size_t> first_version_;                          // by op, in versions_
+  std::vector<Version> versions_;                                   // by operand of an op
+  std::vector<std::vector<bool>> covered_;                          // by op and image
+  std::vector<std::int64_t> ranges_end_;                            // by op: end of the last range
+  std::vector<std::uint32_t> partial_;  // by buffer: the op whose sum it holds in part
+  std::vector<Place> places_;           // of the run at hand: reads, then writes
 };
 
 }  // namespace
 
-std::optional<std::string> find_fault(const graph::Selected& selected, const Program& program) {
+std::optional<std::string> find_fault(const Selected& selected, const Program& program) {
   return Replay(selected, program).run();
 }
 
-void check(const graph::Selected& selected, const Program& program) {
-  if (const std::optional<std::string> fault = find_fault(selected, program)) {
+void check(const Selected& selected, const Program& program) {
+  if (const Fault fault = find_fault(selected, program)) {
     throw Error(ErrorCode::kInternal, "plan", "the plan does not hold: {}", *fault);
   }
 }
