@@ -22,8 +22,7 @@ Compiled compile(const layers::Network& network, const ModelOptions& options) {
                                            .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient});
   result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
-  result.program =
-      plan::make_program(result.selection.selected, {.keep_everything = options.keep_everything});
+  result.program = plan::make_program(result.selection.selected, options.plan);
   plan::check(result.selection.selected, result.program);
   return result;
 }

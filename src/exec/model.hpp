@@ -11,6 +11,7 @@
 #include "layers/lower.hpp"
 #include "layers/network.hpp"
 #include "ops/yolo_loss/yolo_loss.hpp"
+#include "plan/planner.hpp"
 
 namespace lantern::exec {
 
@@ -19,7 +20,7 @@ struct ModelOptions {
   std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
   std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
   int threads = 1;
-  bool keep_everything = false;  ///< every tensor stays readable after a program (tests)
+  plan::PlanOptions plan;        ///< budgets
   bool fuse_layers = true;
   bool input_gradient = false;
 };

@@ -48,7 +48,7 @@ class Planner {
       emit(*p.problem, p.schedule, p.places, static_cast<ProgramKind>(kind),
            result_.persistent_bytes, result_);
       transients = std::max(transients, p.places.arena_bytes);
-      live = std::max(live, live_bytes(p.schedule));
+      live = std::max(live, live_bytes(static_cast<ProgramKind>(kind)));
       result_.host_bytes = std::max(result_.host_bytes, p.places.host_bytes);
       result_.file_bytes = std::max(result_.file_bytes, p.places.file_bytes);
     }
@@ -97,16 +97,18 @@ class Planner {
                 format_bytes(round_up(result_.persistent_bytes + least.places.arena_bytes, kPage)));
   }
 
-  static Bytes live_bytes(const Schedule& schedule) {
-    std::vector<std::pair<std::int32_t, Bytes>> changes;
-    for (const Block& block : schedule.blocks) {
-      changes.emplace_back(block.begin, block.bytes);
-      changes.emplace_back(block.end + 1, -block.bytes);
-    }
-    std::ranges::sort(changes);
+  // Largest sum of the allocated buffers at any moment of a program.
+  Bytes live_bytes(ProgramKind kind) const {
     Bytes live = 0;
     Bytes peak = 0;
-    for (const auto& [entry, change] : changes) peak = std::max(peak, live += change);
+    for (const Instruction& instruction : result_.of(kind).instructions) {
+      if (instruction.kind == Instruction::Kind::kAlloc) {
+        live += result_.buffers[instruction.index].bytes;
+        peak = std::max(peak, live);
+      } else if (instruction.kind == Instruction::Kind::kFree) {
+        live -= result_.buffers[instruction.index].bytes;
+      }
+    }
     return peak;
   }
 

@@ -33,8 +33,8 @@ using Cost = double (*)(const Schedule&);
 /// The best choices for one cut, under one measure of cost.
 class Local {
  public:
-  Local(const Problem& problem, const Limits& limits, Cost cost)
-      : scheduler_(problem, limits), cost_(cost), pieces_(evictable_pieces(problem)) {}
+  Local(const Problem& problem, const Limits& limits, Cost measure)
+      : scheduler_(problem, limits), cost_(measure), pieces_(evictable_pieces(problem)) {}
 
   double consider(const Choices& choices) {
     const double cost = evaluate(choices);

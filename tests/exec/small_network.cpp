@@ -140,7 +140,7 @@ SmallNetwork small_network(std::uint64_t seed, int threads, bool keep_everything
                                              .mini_batch = SmallNetwork::kMiniBatch,
                                              .forward_batch = SmallNetwork::kMiniBatch,
                                              .threads = threads,
-                                             .keep_everything = keep_everything});
+                                             .plan = {.keep_everything = keep_everything}});
   small.model->initialise(seed);
   constexpr std::int64_t kImages = SmallNetwork::kMiniBatch * SmallNetwork::kSubdivisions;
   small.images.resize(

@@ -116,7 +116,7 @@ class GoldenRun {
                                                .mini_batch = case_.mini_batch_images,
                                                .forward_batch = case_.mini_batch_images,
                                                .threads = 2,
-                                               .keep_everything = plain,
+                                               .plan = {.keep_everything = plain},
                                                .fuse_layers = !plain,
                                                .input_gradient = plain});
     Diagnostics warnings;

@@ -82,7 +82,7 @@ TEST_P(Pretrained, GivesTheDetectionsOfTheDoublePrecisionPass) {
   layers::Network network = layers::load_network_file(
       (folder / c.name / (c.name + ".cfg")).string(), {.batch = 1, .subdivisions = 1});
   const auto model = std::make_unique<exec::Model>(
-      std::move(network), exec::ModelOptions{.threads = 2, .keep_everything = true});
+      std::move(network), exec::ModelOptions{.threads = 2, .plan = {.keep_everything = true}});
   Diagnostics warnings;
   io::load_weights(*model, folder / c.name / (c.name + ".weights"), io::Purpose::kEvaluation,
                    warnings);

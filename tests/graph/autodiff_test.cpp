@@ -41,7 +41,7 @@ class Subject {
                                                               .mini_batch = kImages,
                                                               .forward_batch = 0,
                                                               .threads = variant.threads,
-                                                              .keep_everything = variant.keep,
+                                                              .plan = {.keep_everything = variant.keep},
                                                               .fuse_layers = variant.fuse,
                                                               .input_gradient = true});
     model_->initialise(seed);
