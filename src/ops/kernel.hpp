@@ -66,6 +66,15 @@ struct KernelChoice {
   std::unique_ptr<Kernel> kernel;
 };
 
+/// Images that the bytes of a tensor divide into: data and values kept per image do; what belongs to
+/// parameters, and what stays between iterations, is used whole (0).
+inline std::int64_t images_of(const graph::Tensor& tensor) {
+  const bool whole = tensor.role == graph::Role::kParameter ||
+                     tensor.role == graph::Role::kState ||
+                     tensor.role == graph::Role::kParameterGradient;
+  return whole || tensor.type.shape.rank() < 2 ? 0 : tensor.type.shape[0];
+}
+
 /// What a kernel may look at when it chooses.
 struct SelectContext {
   const graph::Graph& graph;
@@ -75,6 +84,8 @@ struct SelectContext {
   std::span<const std::optional<Layout>> layouts;
 
   const Shape& shape(graph::TensorId id) const { return graph.type(id).shape; }
+  /// Images that the bytes of a tensor divide into, 0 where it is used whole.
+  std::int64_t images(graph::TensorId id) const { return images_of(graph.tensor(id)); }
   const std::optional<Layout>& layout(graph::TensorId id) const {
     return layouts[graph::index(id)];
   }
