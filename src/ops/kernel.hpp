@@ -107,6 +107,26 @@ struct KernelEntry {
 /// Every op of the library with its CPU kernels, listed outright in registry.cpp.
 std::span<const KernelEntry> kernel_table();
 
+/// A kernel that could run on a range of images, for an op that runs whole.
+class WholeKernel final : public Kernel {
+ public:
+  WholeKernel(std::unique_ptr<Kernel> kernel, std::int64_t images)
+      : kernel_(std::move(kernel)), images_(images) {
+    kernel_->prepare(images_);
+  }
+  void run(std::span<void* const> operands, const RunContext& context) override {
+    RunContext whole = context;
+    whole.first_image = 0;
+    whole.images = images_;
+    whole.all_images = images_;
+    kernel_->run(operands, whole);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  std::int64_t images_;
+};
+
 /// Helper for kernels that are a function of their operands.
 template <typename Run>
 class FunctionKernel final : public Kernel {

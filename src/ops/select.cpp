@@ -17,26 +17,6 @@ using graph::SelectedOp;
 using graph::SelectedTensor;
 using graph::TensorId;
 
-// Runs a kernel that could be divided over all images at once.
-class WholeKernel final : public Kernel {
- public:
-  WholeKernel(std::unique_ptr<Kernel> kernel, std::int64_t images)
-      : kernel_(std::move(kernel)), images_(images) {
-    kernel_->prepare(images_);
-  }
-  void run(std::span<void* const> operands, const RunContext& context) override {
-    RunContext whole = context;
-    whole.first_image = 0;
-    whole.images = images_;
-    whole.all_images = images_;
-    kernel_->run(operands, whole);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  std::int64_t images_;
-};
-
 class Selector {
  public:
   Selector(const graph::Graph& graph, const SelectOptions& options)
