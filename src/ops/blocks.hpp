@@ -28,6 +28,12 @@ struct BlockedExtents {
     const std::int64_t left = c - channel_block * block;
     return static_cast<int>(left < block ? left : block);
   }
+  /// The same maps of fewer images.
+  BlockedExtents with_images(std::int64_t images) const {
+    BlockedExtents e = *this;
+    e.n = images;
+    return e;
+  }
   std::int64_t elements() const { return n * blocks * plane(); }
 };
 

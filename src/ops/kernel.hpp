@@ -66,6 +66,15 @@ struct KernelChoice {
   std::unique_ptr<Kernel> kernel;
 };
 
+/// Images that the bytes of a tensor divide into: data and values kept per image do; what belongs to
+/// parameters, and what stays between iterations, is used whole (0).
+inline std::int64_t images_of(const graph::Tensor& tensor) {
+  const bool whole = tensor.role == graph::Role::kParameter ||
+                     tensor.role == graph::Role::kState ||
+                     tensor.role == graph::Role::kParameterGradient;
+  return whole || tensor.type.shape.rank() < 2 ? 0 : tensor.type.shape[0];
+}
+
 /// What a kernel may look at when it chooses.
 struct SelectContext {
   const graph::Graph& graph;
@@ -75,6 +84,8 @@ struct SelectContext {
   std::span<const std::optional<Layout>> layouts;
 
   const Shape& shape(graph::TensorId id) const { return graph.type(id).shape; }
+  /// Images that the bytes of a tensor divide into, 0 where it is used whole.
+  std::int64_t images(graph::TensorId id) const { return images_of(graph.tensor(id)); }
   const std::optional<Layout>& layout(graph::TensorId id) const {
     return layouts[graph::index(id)];
   }
@@ -95,6 +106,26 @@ struct KernelEntry {
 
 /// Every op of the library with its CPU kernels, listed outright in registry.cpp.
 std::span<const KernelEntry> kernel_table();
+
+/// A kernel that could run on a range of images, for an op that runs whole.
+class WholeKernel final : public Kernel {
+ public:
+  WholeKernel(std::unique_ptr<Kernel> kernel, std::int64_t images)
+      : kernel_(std::move(kernel)), images_(images) {
+    kernel_->prepare(images_);
+  }
+  void run(std::span<void* const> operands, const RunContext& context) override {
+    RunContext whole = context;
+    whole.first_image = 0;
+    whole.images = images_;
+    whole.all_images = images_;
+    kernel_->run(operands, whole);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  std::int64_t images_;
+};
 
 /// Helper for kernels that are a function of their operands.
 template <typename Run>

@@ -33,6 +33,7 @@ class Selector {
       }
     }
     result_.layouts.resize(graph.tensors().size());
+    for (const graph::Tensor& tensor : graph.tensors()) undivided_.push_back(keeps_data(tensor));
   }
 
   Selection run() {
@@ -56,12 +57,18 @@ class Selector {
     std::size_t copy;
   };
 
-  // Data tensors and per-image values divide into images; what belongs to parameters does not.
-  static std::int64_t images_of(const graph::Tensor& tensor) {
-    const bool parameter = tensor.role == graph::Role::kParameter ||
-                           tensor.role == graph::Role::kState ||
-                           tensor.role == graph::Role::kParameterGradient;
-    return parameter || tensor.type.shape.rank() < 2 ? 0 : tensor.type.shape[0];
+  // State that could be data of images, though it is used whole.
+  static bool keeps_data(const graph::Tensor& tensor) {
+    return tensor.role == graph::Role::kState && tensor.type.shape.rank() >= 2;
+  }
+
+  // Whether every operand that holds data of images divides into just as many as the kernel runs on.
+  bool divides(const SelectedOp& op, std::int64_t images) const {
+    const auto fits = [&](std::uint32_t tensor) {
+      const std::int64_t own = result_.selected.tensors[tensor].images;
+      return own == images || (own == 0 && !undivided_[tensor]);
+    };
+    return std::ranges::all_of(op.reads, fits) && std::ranges::all_of(op.writes, fits);
   }
 
   void set_layout(std::size_t tensor, const Layout& layout) {
@@ -71,9 +78,16 @@ class Selector {
     entry.bytes = layout.bytes(entry.shape, entry.dtype);
   }
 
-  std::size_t add_tensor(SelectedTensor tensor, const Layout& layout) {
-    result_.selected.tensors.push_back(std::move(tensor));
+  // A transient that holds what graph tensor `like` holds, in another layout.
+  std::size_t add_tensor(TensorId like, graph::Role role, const Layout& layout) {
+    const graph::Tensor& tensor = graph_.tensor(like);
+    result_.selected.tensors.push_back({.name = tensor.name + "'",
+                                        .role = role,
+                                        .shape = tensor.type.shape,
+                                        .dtype = tensor.type.dtype,
+                                        .images = images_of(tensor)});
     result_.layouts.emplace_back();
+    undivided_.push_back(keeps_data(tensor));
     set_layout(result_.selected.tensors.size() - 1, layout);
     return result_.selected.tensors.size() - 1;
   }
@@ -99,12 +113,7 @@ class Selector {
     for (const Converted& entry : converted_) {
       if (entry.tensor == tensor && entry.layout == wanted) return entry.copy;
     }
-    const std::size_t copy = add_tensor({.name = graph_.tensor(id).name + "'",
-                                         .role = graph::Role::kActivation,
-                                         .shape = graph_.type(id).shape,
-                                         .dtype = graph_.type(id).dtype,
-                                         .images = images_of(graph_.tensor(id))},
-                                        wanted);
+    const std::size_t copy = add_tensor(id, graph::Role::kActivation, wanted);
     add_reorder(tensor, *layouts_[tensor], copy, wanted, false, op);
     converted_.push_back({tensor, wanted, copy});
     return copy;
@@ -121,11 +130,17 @@ class Selector {
                   .layer = op.layer,
                   .reads = {static_cast<std::uint32_t>(from)},
                   .writes = {static_cast<std::uint32_t>(to)},
-                  .accumulates = {accumulate},
-                  .images = result_.selected.tensors[from].images});
+                  .accumulates = {accumulate}});
   }
 
   void push(KernelChoice& choice, SelectedOp op) {
+    op.image_group = choice.image_group;
+    if (choice.images > 0 && divides(op, choice.images)) {
+      op.images = choice.images;
+      op.carries = choice.carries;
+    } else if (choice.images > 0) {
+      choice.kernel = std::make_unique<WholeKernel>(std::move(choice.kernel), choice.images);
+    }
     for (const Bytes bytes : choice.scratch) {
       SelectedTensor scratch{
           .name = op.label + ".scratch", .role = graph::Role::kScratch, .dtype = DType::kU8};
@@ -134,6 +149,7 @@ class Selector {
       scratch.layout = "raw";
       result_.selected.tensors.push_back(std::move(scratch));
       result_.layouts.emplace_back();
+      undivided_.push_back(false);
       op.writes.push_back(static_cast<std::uint32_t>(result_.selected.tensors.size() - 1));
       op.accumulates.push_back(false);
     }
@@ -162,10 +178,7 @@ class Selector {
                         .program = op.program,
                         .layer = op.layer,
                         .may_alias = choice.may_alias,
-                        .flops = op.def->flops ? op.def->flops(graph_, op) : 0,
-                        .image_group = choice.image_group,
-                        .images = choice.images,
-                        .carries = choice.carries};
+                        .flops = op.def->flops ? op.def->flops(graph_, op) : 0};
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       selected.reads.push_back(
           static_cast<std::uint32_t>(in_layout(op.inputs[i], choice.inputs[i], op)));
@@ -188,12 +201,7 @@ class Selector {
         LANTERN_ASSERT(
             !accumulate,
             fmt::format("kernel {} accumulates in the layout that the tensor has", choice.name));
-        written = add_tensor({.name = graph_.tensor(op.outputs[i]).name + "'",
-                              .role = graph::Role::kGradient,
-                              .shape = graph_.type(op.outputs[i]).shape,
-                              .dtype = graph_.type(op.outputs[i]).dtype,
-                              .images = images_of(graph_.tensor(op.outputs[i]))},
-                             choice.outputs[i]);
+        written = add_tensor(op.outputs[i], graph::Role::kGradient, choice.outputs[i]);
         afterwards.push_back({written, tensor, choice.outputs[i], op.accumulates[i]});
       }
       selected.writes.push_back(static_cast<std::uint32_t>(written));
@@ -209,6 +217,7 @@ class Selector {
   SelectOptions options_;
   std::vector<std::optional<Layout>> layouts_;
   std::vector<Converted> converted_;
+  std::vector<bool> undivided_;  // parallel to the selected tensors
   graph::ProgramKind program_ = graph::ProgramKind::kMiniBatch;
   Selection result_;
 };

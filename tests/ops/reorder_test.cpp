@@ -18,8 +18,7 @@ Floats physical(const Layout& layout, const Shape& shape, float fill) {
 
 void run(ops::KernelChoice& choice, Floats& from, Floats& to) {
   std::vector<void*> operands{from.data(), to.data()};
-  choice.kernel->bind(operands);
-  choice.kernel->run({});
+  choice.kernel->run(operands, {.images = choice.images, .all_images = choice.images});
 }
 
 TEST(Layout, PlainValuesSurviveTheRoundTripAndPaddingIsZero) {

@@ -83,14 +83,16 @@ KernelChoice choose_activation_forward(const Op& op, const SelectContext& contex
   KernelChoice choice{.name = "cpu",
                       .inputs = {layout},
                       .outputs = {layout},
-                      .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+                      .images = e.n,
+                      .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+                        const BlockedExtents part = e.with_images(run.images);
                         const auto* x = static_cast<const float*>(o[0]);
                         auto* y = static_cast<float*>(o[1]);
                         if (mixes_channels(kind)) {
-                          activate_channels(kind, x, y, e.n, e.c, e.spatial, threads);
+                          activate_channels(kind, x, y, part.n, e.c, e.spatial, threads);
                         } else {
                           with_block(e.block,
-                                     [&](auto b) { forward<b()>(x, y, e, kind, threads); });
+                                     [&](auto b) { forward<b()>(x, y, part, kind, threads); });
                         }
                       })};
   if (!mixes_channels(kind)) choice.may_alias.push_back({0, 0});
@@ -108,15 +110,17 @@ KernelChoice choose_activation_backward(const Op& op, const SelectContext& conte
       .name = "cpu",
       .inputs = {layout, layout},
       .outputs = {layout},
-      .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+      .images = e.n,
+      .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+        const BlockedExtents part = e.with_images(run.images);
         const auto* dy = static_cast<const float*>(o[0]);
         const auto* saved = static_cast<const float*>(o[1]);
         auto* dx = static_cast<float*>(o[2]);
         if (mixes_channels(kind)) {
-          channel_gradient(kind, saved, dy, dx, e.n, e.c, e.spatial, accumulate, threads);
+          channel_gradient(kind, saved, dy, dx, part.n, e.c, e.spatial, accumulate, threads);
         } else {
           with_block(e.block,
-                     [&](auto b) { backward<b()>(dy, saved, dx, e, kind, accumulate, threads); });
+                     [&](auto b) { backward<b()>(dy, saved, dx, part, kind, accumulate, threads); });
         }
       })};
   if (!accumulate && !mixes_channels(kind)) choice.may_alias.push_back({0, 0});

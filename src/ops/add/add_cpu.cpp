@@ -54,15 +54,17 @@ const graph::OpDef kAddBackward{.name = "add_backward"};
 KernelChoice choose_add_forward(const Op& op, const SelectContext& context) {
   const Layout layout = context.data_layout(op.inputs[0]);
   const Shape result = context.shape(op.outputs[0]);
-  const std::int64_t count = BlockedExtents(result, layout.block).elements();
+  const BlockedExtents e(result, layout.block);
   const int threads = context.threads;
   std::vector<Shape> shapes;
   for (const TensorId id : op.inputs) shapes.push_back(context.shape(id));
   KernelChoice choice{.name = "cpu",
                       .inputs = std::vector<Layout>(op.inputs.size(), layout),
                       .outputs = {layout},
-                      .may_alias = {{0, 0}}};
-  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+                      .may_alias = {{0, 0}},
+                      .images = e.n};
+  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+    const std::int64_t count = e.with_images(run.images).elements();
     auto* dst = static_cast<float*>(o.back());
     const auto* base = static_cast<const float*>(o[0]);
     for (std::size_t k = 1; k < shapes.size(); ++k) {
@@ -73,7 +75,7 @@ KernelChoice choose_add_forward(const Op& op, const SelectContext& context) {
         });
       } else {
         if (base != dst) std::copy_n(base, count, dst);
-        parallel_for(result.n(), threads, [&](std::int64_t image) {
+        parallel_for(run.images, threads, [&](std::int64_t image) {
           for_each_add_pair(
               result, shapes[k], layout.block, image,
               [&](std::int64_t, std::int64_t a, std::int64_t b) { dst[a] += source[b]; });
@@ -95,10 +97,11 @@ KernelChoice choose_add_backward(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* dy = static_cast<const float*>(o[0]);
             auto* dx = static_cast<float*>(o[1]);
-            parallel_for(result.n(), threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               if (!accumulate) std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
               for_each_add_pair(
                   result, source, layout.block, image,

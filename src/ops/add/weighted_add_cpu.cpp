@@ -143,16 +143,17 @@ KernelChoice choose_weighted_add_forward(const Op& op, const SelectContext& cont
   KernelChoice choice{.name = "cpu",
                       .inputs = {Layout{}},
                       .outputs = {layout},
-                      .scratch = {weight_bytes(normalization)}};
+                      .scratch = {weight_bytes(normalization)},
+                      .images = to.n};
   for (std::int64_t i = 0; i < inputs; ++i) {
     shapes.push_back(context.shape(op.inputs[static_cast<std::size_t>(i) + 1]));
     choice.inputs.push_back(layout);
   }
-  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
     auto* dst = static_cast<float*>(o[shapes.size() + 1]);
     auto* weights = static_cast<float*>(o[shapes.size() + 2]);
     normalization.apply(static_cast<const float*>(o[0]), weights);
-    parallel_for(to.n, threads, [&](std::int64_t image) {
+    parallel_for(run.images, threads, [&](std::int64_t image) {
       std::fill_n(dst + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
       for (std::size_t i = 0; i < shapes.size(); ++i) {
         const auto* src = static_cast<const float*>(o[i + 1]);
@@ -181,13 +182,14 @@ KernelChoice choose_weighted_add_backward_source(const Op& op, const SelectConte
       .inputs = {layout, Layout{}},
       .outputs = {layout},
       .scratch = {weight_bytes(normalization)},
-      .kernel = make_kernel([=, index = params.index](std::span<void* const> o, const RunContext&) {
+      .images = to.n,
+      .kernel = make_kernel([=, index = params.index](std::span<void* const> o, const RunContext& run) {
         const auto* dy = static_cast<const float*>(o[0]);
         auto* dx = static_cast<float*>(o[2]);
         auto* weights = static_cast<float*>(o[3]);
         normalization.apply(static_cast<const float*>(o[1]), weights);
         const float* w = weights + index * normalization.sets;
-        parallel_for(to.n, threads, [&](std::int64_t image) {
+        parallel_for(run.images, threads, [&](std::int64_t image) {
           if (!accumulate) {
             std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
           }
@@ -212,7 +214,9 @@ KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectCont
   KernelChoice choice{.name = "cpu",
                       .inputs = {layout, Layout{}},
                       .outputs = {Layout{}},
-                      .scratch = {(result.n() + 1) * count * static_cast<Bytes>(sizeof(double))}};
+                      .scratch = {(result.n() + 1) * count * static_cast<Bytes>(sizeof(double))},
+                      .images = result.n(),
+                      .carries = true};
   for (std::int64_t i = 0; i < inputs; ++i) {
     shapes.push_back(context.shape(op.inputs[static_cast<std::size_t>(i) + 2]));
     choice.inputs.push_back(layout);
@@ -221,8 +225,8 @@ KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectCont
     const auto* dy = static_cast<const float*>(o[0]);
     auto* target = static_cast<float*>(o[shapes.size() + 2]);
     auto* partial = static_cast<double*>(o[shapes.size() + 3]);
-    parallel_for(result.n(), threads, [&](std::int64_t image) {
-      double* own = partial + image * count;
+    parallel_for(run.images, threads, [&](std::int64_t image) {
+      double* own = partial + (run.first_image + image) * count;
       std::fill_n(own, count, 0.0);
       for (std::size_t i = 0; i < shapes.size(); ++i) {
         const auto* src = static_cast<const float*>(o[i + 2]);
@@ -234,6 +238,7 @@ KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectCont
                           });
       }
     });
+    if (!run.is_last()) return;
     double* total = partial + result.n() * count;
     std::fill_n(total, count, 0.0);
     for (std::int64_t image = 0; image < result.n(); ++image) {

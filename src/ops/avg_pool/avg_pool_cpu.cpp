@@ -121,12 +121,13 @@ KernelChoice choose_global_avg_pool_forward(const Op& op, const SelectContext& c
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = in.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
               constexpr int kBlock = b();
               using Double = typename Vec<kBlock>::Double;
               using Float = typename Vec<kBlock>::Float;
-              parallel_for(in.n * in.blocks, threads, [&](std::int64_t plane) {
+              parallel_for(run.images * in.blocks, threads, [&](std::int64_t plane) {
                 const float* src = static_cast<const float*>(o[0]) + plane * in.plane();
                 Double sum = {};
                 for (std::int64_t i = 0; i < in.plane(); i += kBlock) {
@@ -149,10 +150,11 @@ KernelChoice choose_global_avg_pool_backward(const Op& op, const SelectContext& 
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
               constexpr int kBlock = b();
-              parallel_for(to.n * to.blocks, threads, [&](std::int64_t plane) {
+              parallel_for(run.images * to.blocks, threads, [&](std::int64_t plane) {
                 const auto share = load<kBlock>(static_cast<const float*>(o[0]) + plane * kBlock) /
                                    static_cast<float>(to.spatial);
                 float* dst = static_cast<float*>(o[1]) + plane * to.plane();
@@ -173,9 +175,10 @@ KernelChoice choose_local_avg_pool_forward(const Op& op, const SelectContext& co
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = in.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
-              parallel_for(in.n * in.blocks, threads, [&](std::int64_t plane) {
+              parallel_for(run.images * in.blocks, threads, [&](std::int64_t plane) {
                 local_forward<b()>(g, static_cast<const float*>(o[0]) + plane * in.plane(),
                                    static_cast<float*>(o[1]) + plane * out.plane());
               });
@@ -193,9 +196,10 @@ KernelChoice choose_local_avg_pool_backward(const Op& op, const SelectContext& c
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
-              parallel_for(from.n * from.blocks, threads, [&](std::int64_t plane) {
+              parallel_for(run.images * from.blocks, threads, [&](std::int64_t plane) {
                 local_backward<b()>(g, static_cast<const float*>(o[0]) + plane * from.plane(),
                                     static_cast<float*>(o[1]) + plane * to.plane(), accumulate);
               });

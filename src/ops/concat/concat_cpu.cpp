@@ -108,11 +108,14 @@ KernelChoice choose_concat_forward(const Op& op, const SelectContext& context) {
   std::vector<BlockedExtents> from;
   for (const TensorId id : op.inputs) from.emplace_back(context.shape(id), layout.block);
   KernelChoice choice{
-      .name = "cpu", .inputs = std::vector<Layout>(op.inputs.size(), layout), .outputs = {layout}};
+      .name = "cpu",
+      .inputs = std::vector<Layout>(op.inputs.size(), layout),
+      .outputs = {layout},
+      .images = to.n};
   choice.kernel = make_kernel([=, slices = op.params_as<ConcatParams>().slices](
-                                  std::span<void* const> o, const RunContext&) {
+                                  std::span<void* const> o, const RunContext& run) {
     const auto sources = static_cast<std::int64_t>(from.size());
-    parallel_for(to.n, threads, [&](std::int64_t image) {
+    parallel_for(run.images, threads, [&](std::int64_t image) {
       float* out = static_cast<float*>(o[from.size()]) + to.offset(image, 0);
       std::int64_t offset = 0;
       for (std::int64_t k = 0; k < sources; ++k) {
@@ -138,9 +141,10 @@ KernelChoice choose_concat_backward(const Op& op, const SelectContext& context) 
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
+          .images = to.n,
           .kernel = make_kernel([=, slice = params.slice, dst_first = params.dst_first](
-                                    std::span<void* const> o, const RunContext&) {
-            parallel_for(to.n, threads, [&](std::int64_t image) {
+                                    std::span<void* const> o, const RunContext& run) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               const float* in = static_cast<const float*>(o[0]) + from.offset(image, 0);
               float* out = static_cast<float*>(o[1]) + to.offset(image, 0);
               if (partial && !accumulate) std::fill_n(out, to.blocks * to.plane(), 0.0F);

@@ -1,4 +1,7 @@
 #include "ops/conv/bias_gradient_cpu.hpp"
+
+#include <cstring>
+
 #include "ops/blocks.hpp"
 #include "ops/parallel.hpp"
 #include "ops/simd.hpp"
@@ -6,13 +9,15 @@
 namespace lantern::ops {
 
 namespace {
+// The sum of the images so far stays in `totals` from one run to the next.
 template <int B>
-void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents& e, bool overwrite,
-                   int threads) {
+void bias_gradient(const float* diff_dst, float* diff_bias, double* totals, const BlockedExtents& e,
+                   const RunContext& run, int threads) {
   using Double = typename Vec<B>::Double;
   parallel_for(e.blocks, threads, [&](std::int64_t cb) {
     Double total = {};
-    for (std::int64_t image = 0; image < e.n; ++image) {
+    if (run.first_image > 0) std::memcpy(&total, totals + cb * B, sizeof total);
+    for (std::int64_t image = 0; image < run.images; ++image) {
       // Two sums side by side hide the latency of the additions.
       Double even = {};
       Double odd = {};
@@ -25,9 +30,11 @@ void bias_gradient(const float* diff_dst, float* diff_bias, const BlockedExtents
       if (i < e.spatial) even += __builtin_convertvector(load<B>(plane + i * B), Double);
       total += even + odd;
     }
+    std::memcpy(totals + cb * B, &total, sizeof total);
+    if (!run.is_last()) return;
     for (int lane = 0; lane < e.lanes_used(cb); ++lane) {
       float& target = diff_bias[cb * B + lane];
-      target = (overwrite ? 0.0F : target) + static_cast<float>(total[lane]);
+      target = (run.subdivision == 0 ? 0.0F : target) + static_cast<float>(total[lane]);
     }
   });
 }
@@ -42,10 +49,13 @@ KernelChoice choose_bias_gradient(const graph::Op& op, const SelectContext& cont
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {Layout{}},
+          .scratch = {e.blocks * e.block * static_cast<Bytes>(sizeof(double))},
+          .images = e.n,
+          .carries = true,
           .kernel = make_kernel([e, threads](std::span<void* const> o, const RunContext& run) {
             with_block(e.block, [&](auto b) {
-              bias_gradient<b()>(static_cast<const float*>(o[0]), static_cast<float*>(o[1]), e,
-                                 run.subdivision == 0, threads);
+              bias_gradient<b()>(static_cast<const float*>(o[0]), static_cast<float*>(o[1]),
+                                 static_cast<double*>(o[2]), e, run, threads);
             });
           })};
 }

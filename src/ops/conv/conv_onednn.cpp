@@ -260,9 +260,14 @@ void require_scratch(const Pd& pd, Bytes planned) {
                  "a call of fewer images needs no more scratch memory");
 }
 
-// Only the direct convolutions give an image the same bits in a call of any size.
-std::int64_t ranged(const std::string& implementation, std::int64_t images) {
-  return onednn::implementation_rank(implementation) == 1 ? 0 : images;
+// Only the direct convolutions give an image the same bits in a call of any size; the others run
+// whole.
+void run_ranges(KernelChoice& choice, const std::string& implementation, std::int64_t images) {
+  if (onednn::implementation_rank(implementation) == 1) {
+    choice.kernel = std::make_unique<WholeKernel>(std::move(choice.kernel), images);
+  } else {
+    choice.images = images;
+  }
 }
 
 }  // namespace
@@ -283,8 +288,7 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
       .name = std::string("onednn:") + best.pd.impl_info_str(),
       .inputs = {Layout{.block = best.src_block}, onednn::weights_layout(best.pd.weights_desc())},
       .outputs = {Layout{.block = best.dst_block}},
-      .scratch = {bytes_of(best.pd.scratchpad_desc())},
-      .images = ranged(best.pd.impl_info_str(), g.n)};
+      .scratch = {bytes_of(best.pd.scratchpad_desc())}};
   const auto make = [g, src = best.src_block, dst = best.dst_block, bias = params.has_bias,
                      weights = best.pd.weights_desc(),
                      scratch = choice.scratch[0]](std::int64_t images) {
@@ -302,6 +306,7 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
                                       {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
   };
   choice.kernel = kernel_of<ForwardKernel>(make, g.n, params.has_bias);
+  run_ranges(choice, best.pd.impl_info_str(), g.n);
   if (params.has_bias) choice.inputs.emplace_back();
   return choice;
 }
@@ -326,8 +331,7 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
       .name = std::string("onednn:") + best.pd.impl_info_str(),
       .inputs = {Layout{.block = best.dst_block}, onednn::weights_layout(best.pd.weights_desc())},
       .outputs = {Layout{.block = best.src_block}},
-      .scratch = {bytes_of(call_pd.scratchpad_desc())},
-      .images = ranged(best.pd.impl_info_str(), g.n)};
+      .scratch = {bytes_of(call_pd.scratchpad_desc())}};
   if (accumulate) choice.scratch.push_back(bytes_of(call_pd.diff_src_desc()));
   const auto make_call = [g, src_block = best.src_block, dst_block = best.dst_block,
                           scratch = choice.scratch[0]](std::int64_t images) {
@@ -342,6 +346,7 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
   choice.kernel = kernel_of<BackwardDataKernel>(
       make_call, g.n, group, image_bytes(dst_shape(g), best.dst_block),
       image_bytes(src_shape(g), best.src_block), context.threads);
+  run_ranges(choice, best.pd.impl_info_str(), g.n);
   return choice;
 }
 

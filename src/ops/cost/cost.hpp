@@ -17,7 +17,7 @@ struct CostParams final : graph::OpParams {
 };
 
 /// [cost] against a truth vector. Inputs x [N,C,H,W], truth [N, C*H*W] in plain order -> delta like
-/// x (half the negative derivative of the error), cost f64 [N]: sum of the errors of each image.
+/// x (half the negative derivative of the error), cost f64 [N, 1]: sum of the errors of each image.
 extern const graph::OpDef kCostLoss;
 /// diff_src (+)= scale * delta. Inputs delta.
 extern const graph::OpDef kCostBackward;

@@ -20,7 +20,7 @@ std::vector<TensorType> infer(const OpParams& /*params*/, std::span<const Tensor
   const Shape& x = inputs[0].shape;
   LANTERN_ASSERT((inputs[1].shape == Shape{x.n(), x.c() * x.h() * x.w()}),
                  "the truth has a value for every value");
-  return {inputs[0], {Shape{x.n()}, DType::kF64}};
+  return {inputs[0], {Shape{x.n(), 1}, DType::kF64}};
 }
 
 void gradient(GradientBuilder& builder, const Op& op) {
@@ -61,8 +61,9 @@ KernelChoice choose_cost_loss(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-            parallel_for(shape.n(), threads, [&](std::int64_t image) {
+          .images = shape.n(),
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               const float* x = static_cast<const float*>(o[0]) + image * count;
               const float* truth = static_cast<const float*>(o[1]) + image * count;
               float* delta = static_cast<float*>(o[2]) + image * count;
@@ -81,15 +82,16 @@ KernelChoice choose_cost_backward(const Op& op, const SelectContext& context) {
   const float scale = op.params_as<CostParams>().scale;
   const bool accumulate = op.accumulates[0];
   const Layout layout = context.data_layout(accumulate ? op.outputs[0] : op.inputs[0]);
-  const std::int64_t count = BlockedExtents(context.shape(op.inputs[0]), layout.block).elements();
+  const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const int threads = context.threads;
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = e.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* delta = static_cast<const float*>(o[0]);
             auto* dx = static_cast<float*>(o[1]);
-            parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+            parallel_ranges(e.with_images(run.images).elements(), threads, [&](std::int64_t begin, std::int64_t end) {
               for (std::int64_t i = begin; i < end; ++i) {
                 dx[i] = accumulate ? dx[i] + scale * delta[i] : scale * delta[i];
               }

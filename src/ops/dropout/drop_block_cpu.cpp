@@ -83,15 +83,16 @@ KernelChoice choose(const Op& op, const SelectContext& context, const Layout& la
   KernelChoice choice{.name = "cpu",
                       .inputs = {layout},
                       .outputs = {layout},
-                      .scratch = {e.n * e.c * static_cast<Bytes>(sizeof(std::int32_t))}};
+                      .scratch = {e.n * e.c * static_cast<Bytes>(sizeof(std::int32_t))},
+                      .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
   choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
     const auto* src = static_cast<const float*>(o[0]);
     auto* dst = static_cast<float*>(o[1]);
     const DropBlockState state = drop_block_state(params, run, shape.h(), shape.w());
-    parallel_for(e.n, threads, [&](std::int64_t image) {
+    parallel_for(run.images, threads, [&](std::int64_t image) {
       auto* corners = static_cast<std::int32_t*>(o[2]) + image * e.c;
-      const Draws draws(params.layer, run, e.n, image, e.c);
+      const Draws draws(params.layer, run, e.n, run.first_image + image, e.c);
       const float factor = kept_factor(state, place_blocks(state, draws, shape, corners), shape);
       for (std::int64_t cb = 0; cb < e.blocks; ++cb) {
         for (std::int64_t s = 0; s < e.spatial; ++s) {

@@ -84,13 +84,14 @@ KernelChoice choose(const Op& op, const SelectContext& context, const Layout& la
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const bool accumulate = op.accumulates[0];
   const int threads = context.threads;
-  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}};
+  KernelChoice choice{
+      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
   choice.kernel = make_kernel([=, probability = params.probability, layer = params.layer](
                                   std::span<void* const> o, const RunContext& run) {
     const std::int64_t groups = ceil_div(e.blocks * e.block, std::max(e.block, kQuad));
-    parallel_for(e.n * groups, threads, [&](std::int64_t job) {
-      const Mask mask(probability, layer, run, e.n, job / groups, e.c);
+    parallel_for(run.images * groups, threads, [&](std::int64_t job) {
+      const Mask mask(probability, layer, run, e.n, run.first_image + job / groups, e.c);
       apply(mask, e, static_cast<const float*>(o[0]), static_cast<float*>(o[1]), job / groups,
             job % groups, accumulate);
     });

@@ -1,5 +1,6 @@
 #include "ops/elementwise/elementwise.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/parallel.hpp"
@@ -27,6 +28,7 @@ KernelChoice choose_copy(const graph::Op& op, const SelectContext& context) {
   Layout layout = source.type.shape.rank() == 4 ? context.data_layout(op.inputs[0])
                                                 : context.layout(op.inputs[0]).value_or(Layout{});
   if (op.accumulates[0]) layout = context.layout(op.outputs[0]).value_or(layout);
+  const std::int64_t images = std::min(context.images(op.inputs[0]), context.images(op.outputs[0]));
   const auto count =
       layout.bytes(source.type.shape, DType::kF32) / static_cast<Bytes>(sizeof(float));
   const bool accumulate = op.accumulates[0];
@@ -34,11 +36,13 @@ KernelChoice choose_copy(const graph::Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* src = static_cast<const float*>(o[0]);
             auto* dst = static_cast<float*>(o[1]);
             if (src == dst) return;
-            parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+            const std::int64_t part = images > 0 ? count / images * run.images : count;
+            parallel_ranges(part, threads, [&](std::int64_t begin, std::int64_t end) {
               if (accumulate) {
                 for (std::int64_t i = begin; i < end; ++i) dst[i] += src[i];
               } else {

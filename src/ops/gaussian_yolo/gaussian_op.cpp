@@ -20,7 +20,7 @@ std::vector<TensorType> infer_forward(const OpParams& /*params*/,
 }
 
 std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const TensorType> inputs) {
-  return {inputs[0], inputs[0], {Shape{inputs[0].shape.n()}, DType::kF64}};
+  return {inputs[0], inputs[0], {Shape{inputs[0].shape.n(), 1}, DType::kF64}};
 }
 
 // The loss wrote the gradient of its input during forward; hand it on, times delta_normalizer.
@@ -50,9 +50,10 @@ KernelChoice choose_gaussian_forward(const Op& op, const SelectContext& context)
           .inputs = {Layout{}},
           .outputs = {Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               gaussian_activate(params, static_cast<const float*>(o[0]) + image * size,
                                 static_cast<float*>(o[1]) + image * size);
             });
@@ -67,9 +68,10 @@ KernelChoice choose_gaussian_loss(const Op& op, const SelectContext& context) {
           .inputs = {Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}, Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               float* activated = static_cast<float*>(o[2]) + image * size;
               gaussian_activate(params, static_cast<const float*>(o[0]) + image * size, activated);
               static_cast<double*>(o[4])[image] = gaussian_delta(

@@ -40,7 +40,7 @@ double gaussian_delta(const GaussianParams& params, const float* activated, cons
 /// Inference: raw [N, A*(9+classes), H, W] -> activated planes, same shape.
 extern const graph::OpDef kGaussianForward;
 /// Training. Inputs raw, truth [N, max*6] -> activated, delta (negative gradient with respect to
-/// raw), cost f64 [N].
+/// raw), cost f64 [N, 1].
 extern const graph::OpDef kGaussianLoss;
 
 KernelChoice choose_gaussian_forward(const graph::Op& op, const SelectContext& context);

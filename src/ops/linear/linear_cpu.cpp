@@ -125,11 +125,13 @@ KernelChoice choose_linear_forward(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = std::vector<Layout>(op.inputs.size()),
           .outputs = {Layout{}},
-          .kernel = make_kernel([=, n = x.n()](std::span<void* const> o, const RunContext&) {
+          .images = x.n(),
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* weights = static_cast<const float*>(o[1]);
             parallel_for(out, threads, [&](std::int64_t row) {
               forward_row(weights + row * in, static_cast<const float*>(o[0]),
-                          biased ? static_cast<const float*>(o[2])[row] : 0.0F, n, in, out,
+                          biased ? static_cast<const float*>(o[2])[row] : 0.0F, run.images, in,
+                          out,
                           static_cast<float*>(o.back()) + row);
             });
           })};
@@ -148,7 +150,8 @@ KernelChoice choose_linear_backward_data(const Op& op, const SelectContext& cont
   return {.name = "cpu",
           .inputs = {Layout{}, Layout{}},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* dy = static_cast<const float*>(o[0]);
             const auto* weights = static_cast<const float*>(o[1]);
             auto* dx = static_cast<float*>(o[2]);
@@ -156,7 +159,7 @@ KernelChoice choose_linear_backward_data(const Op& op, const SelectContext& cont
             parallel_for(strips, threads, [&](std::int64_t strip) {
               const std::int64_t first = strip * kStrip;
               const std::int64_t count = std::min(kStrip, in - first);
-              for (std::int64_t image = 0; image < to.n; ++image) {
+              for (std::int64_t image = 0; image < run.images; ++image) {
                 std::array<float, kStrip> sum{};
                 for (std::int64_t row = 0; row < out; ++row) {
                   const float d = dy[image * out + row];
@@ -177,6 +180,7 @@ KernelChoice choose_linear_backward_data(const Op& op, const SelectContext& cont
           })};
 }
 
+// Runs whole: sums of single images would cost two floats a weight, and its operands are vectors.
 KernelChoice choose_linear_backward_weights(const Op& op, const SelectContext& context) {
   const Shape x = context.shape(op.inputs[1]);
   const std::int64_t in = values_per_image(x);
@@ -212,28 +216,30 @@ KernelChoice choose_linear_backward_weights(const Op& op, const SelectContext& c
 
 KernelChoice choose_clamp_gradient(const Op& op, const SelectContext& context) {
   const Layout layout = context.data_layout(op.inputs[0]);
-  const std::int64_t count = BlockedExtents(context.shape(op.inputs[0]), layout.block).elements();
+  const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = e.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             if (o[0] != o[1])
-              std::memcpy(o[1], o[0], static_cast<std::size_t>(count) * sizeof(float));
+              std::memcpy(o[1], o[0], static_cast<std::size_t>(e.with_images(run.images).elements()) * sizeof(float));
           })};
 }
 
 KernelChoice choose_clamp_gradient_backward(const Op& op, const SelectContext& context) {
   const bool accumulate = op.accumulates[0];
   const Layout layout = context.data_layout(accumulate ? op.outputs[0] : op.inputs[0]);
-  const std::int64_t count = BlockedExtents(context.shape(op.inputs[0]), layout.block).elements();
+  const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const int threads = context.threads;
-  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}};
+  KernelChoice choice{
+      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
-  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
     const auto* dy = static_cast<const float*>(o[0]);
     auto* dx = static_cast<float*>(o[1]);
-    parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(e.with_images(run.images).elements(), threads, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const float d = std::clamp(dy[i], -1.0F, 1.0F);
         dx[i] = accumulate ? dx[i] + d : d;

@@ -208,14 +208,15 @@ KernelChoice choose_max_pool_forward(const graph::Op& op, const SelectContext& c
   const BlockedExtents out(Shape{g.n, g.c, g.oh, g.ow}, layout.block);
   const bool wide_index = g.kh * g.kw > 256;
   const Bytes rows = round_up(row_bytes(g, layout.block), 64);
-  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}};
+  KernelChoice choice{
+      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = g.n};
   if (params.keeps_index) choice.outputs.push_back(layout);
   choice.scratch = {rows * 2 * threads};
   choice.kernel = make_kernel([=, keeps = params.keeps_index](std::span<void* const> o,
-                                                              const RunContext&) {
+                                                              const RunContext& run) {
     with_block(layout.block, [&](auto b) {
       constexpr int kBlock = b();
-      parallel_for(in.n * in.blocks, threads, [&](std::int64_t job) {
+      parallel_for(run.images * in.blocks, threads, [&](std::int64_t job) {
         const auto* src = static_cast<const float*>(o[0]) + job * in.plane();
         auto* dst = static_cast<float*>(o[1]) + job * out.plane();
         auto* scratch = static_cast<std::byte*>(o.back()) + rows * 2 * omp_get_thread_num();
@@ -253,13 +254,14 @@ KernelChoice choose_max_pool_backward(const graph::Op& op, const SelectContext& 
                            : "cpu",
           .inputs = {layout, layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = g.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
               constexpr int kBlock = b();
-              parallel_for(in.n * in.blocks, threads, [&](std::int64_t job) {
+              parallel_for(run.images * in.blocks, threads, [&](std::int64_t job) {
                 const auto* diff_dst = static_cast<const float*>(o[0]) + job * out.plane();
                 auto* diff_src = static_cast<float*>(o[2]) + job * in.plane();
-                const auto run = [&](const auto* index) {
+                const auto scatter = [&](const auto* index) {
                   if (disjoint) {
                     scatter_disjoint<kBlock>(g, diff_dst, index, diff_src, accumulate);
                   } else if (small) {
@@ -269,9 +271,9 @@ KernelChoice choose_max_pool_backward(const graph::Op& op, const SelectContext& 
                   }
                 };
                 if (wide_index) {
-                  run(static_cast<const std::int32_t*>(o[1]) + job * out.plane());
+                  scatter(static_cast<const std::int32_t*>(o[1]) + job * out.plane());
                 } else {
-                  run(static_cast<const std::uint8_t*>(o[1]) + job * out.plane());
+                  scatter(static_cast<const std::uint8_t*>(o[1]) + job * out.plane());
                 }
               });
             });

@@ -49,8 +49,9 @@ KernelChoice choose_depth_pool_forward(const Op& op, const SelectContext& contex
   return {.name = "cpu",
           .inputs = {Layout{}},
           .outputs = std::vector<Layout>(op.outputs.size()),
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-            parallel_for(out.n * out.c, threads, [&](std::int64_t plane) {
+          .images = in.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+            parallel_for(run.images * out.c, threads, [&](std::int64_t plane) {
               const float* src = static_cast<const float*>(o[0]) +
                                  (plane / out.c * in.c + plane % out.c) * in.spatial;
               float* dst = static_cast<float*>(o[1]) + plane * out.spatial;
@@ -80,11 +81,12 @@ KernelChoice choose_depth_pool_backward(const Op& op, const SelectContext& conte
   return {.name = "cpu",
           .inputs = {Layout{}, Layout{}},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* dy = static_cast<const float*>(o[0]);
             const auto* index = static_cast<const std::int32_t*>(o[1]);
             auto* dx = static_cast<float*>(o[2]);
-            parallel_for(to.n, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               if (!accumulate) {
                 std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
               }

@@ -50,7 +50,7 @@ double region_delta(const RegionParams& params, const float* output, const float
 /// region_activate).
 extern const graph::OpDef kRegionForward;
 /// Training. Inputs raw, truth [N, max*6] -> output as kRegionForward, delta in the order of raw,
-/// cost f64 [N].
+/// cost f64 [N, 1].
 extern const graph::OpDef kRegionLoss;
 
 KernelChoice choose_region_forward(const graph::Op& op, const SelectContext& context);

@@ -20,7 +20,7 @@ std::vector<TensorType> infer_forward(const OpParams& /*params*/,
 }
 
 std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const TensorType> inputs) {
-  return {inputs[0], inputs[0], {Shape{inputs[0].shape.n()}, DType::kF64}};
+  return {inputs[0], inputs[0], {Shape{inputs[0].shape.n(), 1}, DType::kF64}};
 }
 
 // The loss wrote the gradient of its input during forward; hand it on.
@@ -47,9 +47,10 @@ KernelChoice choose_region_forward(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {Layout{}},
           .outputs = {Layout{}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               region_activate(params, static_cast<const float*>(o[0]) + image * size,
                               static_cast<float*>(o[1]) + image * size);
             });
@@ -63,6 +64,7 @@ KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}, Layout{}},
+          .images = images,
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
             // Images seen, this mini-batch included.
@@ -70,7 +72,7 @@ KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
                 static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
                 static_cast<double>((run.subdivision + 1) * images);
             const bool anchor_prior = seen < static_cast<double>(kAnchorPriorImages);
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               float* output = static_cast<float*>(o[2]) + image * size;
               region_activate(params, static_cast<const float*>(o[0]) + image * size, output);
               static_cast<double*>(o[4])[image] = region_delta(

@@ -80,10 +80,11 @@ KernelChoice choose_reorg_forward(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* in = static_cast<const float*>(o[0]);
             auto* out = static_cast<float*>(o[1]);
-            parallel_for(to.n, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               for_each_cell(params, src, from, to, image,
                             [&](std::int64_t d, std::int64_t s) { out[d] = in[s]; });
               zero_padding(to, image, out);
@@ -102,10 +103,11 @@ KernelChoice choose_reorg_backward(const Op& op, const SelectContext& context) {
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = to.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* dy = static_cast<const float*>(o[0]);
             auto* dx = static_cast<float*>(o[1]);
-            parallel_for(to.n, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               for_each_cell(params, src, from, to, image, [&](std::int64_t d, std::int64_t s) {
                 dx[s] = accumulate ? dx[s] + dy[d] : dy[d];
               });

@@ -128,11 +128,12 @@ KernelChoice choose_multiply(const Op& op, const SelectContext& context, const L
   const BlockedExtents factors(context.shape(op.inputs[1]), layout.block);
   const bool accumulate = op.accumulates[0];
   const int threads = context.threads;
-  KernelChoice choice{.name = "cpu", .inputs = {layout, layout}, .outputs = {layout}};
+  KernelChoice choice{
+      .name = "cpu", .inputs = {layout, layout}, .outputs = {layout}, .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
-  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+  choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
     with_block(layout.block, [&](auto b) {
-      multiply<b()>(kind, e, factors, static_cast<const float*>(o[0]),
+      multiply<b()>(kind, e.with_images(run.images), factors, static_cast<const float*>(o[0]),
                     static_cast<const float*>(o[1]), static_cast<float*>(o[2]), accumulate,
                     threads);
     });
@@ -160,15 +161,17 @@ KernelChoice choose_scale_backward_scale(const Op& op, const SelectContext& cont
   return {.name = "cpu",
           .inputs = {layout, layout},
           .outputs = {layout},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = e.n,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* dy = static_cast<const float*>(o[0]);
             const auto* src = static_cast<const float*>(o[1]);
             auto* out = static_cast<float*>(o[2]);
+            const BlockedExtents part = e.with_images(run.images);
             with_block(layout.block, [&](auto b) {
               if (kind == ScaleKind::kPerChannel) {
-                per_channel<b()>(e, dy, src, out, accumulate, threads);
+                per_channel<b()>(part, dy, src, out, accumulate, threads);
               } else {
-                per_pixel<b()>(e, dy, src, out, accumulate, threads);
+                per_pixel<b()>(part, dy, src, out, accumulate, threads);
               }
             });
           })};

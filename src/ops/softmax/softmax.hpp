@@ -21,7 +21,7 @@ struct SoftmaxParams final : graph::OpParams {
 /// [cost], whose delta t - y is meant for x.
 extern const graph::OpDef kSoftmaxForward;
 /// Training. Inputs x, truth [N, C*H*W] -> p, delta = truth - p (0 where truth is -1234), cost f64
-/// [N]: -sum of truth * ln p.
+/// [N, 1]: -sum of truth * ln p.
 extern const graph::OpDef kSoftmaxLoss;
 
 KernelChoice choose_softmax_forward(const graph::Op& op, const SelectContext& context);

@@ -30,7 +30,7 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
   const Shape& x = inputs[0].shape;
   LANTERN_ASSERT((inputs[1].shape == Shape{x.n(), values_per_image(x)}),
                  "the truth has a value for every value");
-  return {inputs[0], inputs[0], {Shape{x.n()}, DType::kF64}};
+  return {inputs[0], inputs[0], {Shape{x.n(), 1}, DType::kF64}};
 }
 
 void gradient_forward(GradientBuilder& builder, const Op& op) {
@@ -82,8 +82,9 @@ KernelChoice choose_softmax_forward(const Op& op, const SelectContext& context) 
           .inputs = {Layout{}},
           .outputs = {Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-            parallel_for(shape.n(), threads, [&](std::int64_t image) {
+          .images = shape.n(),
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               softmax_image(params, shape, static_cast<const float*>(o[0]) + image * count,
                             static_cast<float*>(o[1]) + image * count);
             });
@@ -99,8 +100,9 @@ KernelChoice choose_softmax_loss(const Op& op, const SelectContext& context) {
           .inputs = {Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}, Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
-            parallel_for(shape.n(), threads, [&](std::int64_t image) {
+          .images = shape.n(),
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               float* p = static_cast<float*>(o[2]) + image * count;
               softmax_image(params, shape, static_cast<const float*>(o[0]) + image * count, p);
               static_cast<double*>(o[4])[image] =

@@ -71,11 +71,12 @@ KernelChoice choose(const Shape& from, const Shape& to, const Layout& layout,
   return {.name = "cpu",
           .inputs = {layout},
           .outputs = {layout},
+          .images = in.n,
           .kernel = make_kernel([=, stride = params.stride, scale = params.scale](
-                                    std::span<void* const> o, const RunContext&) {
+                                    std::span<void* const> o, const RunContext& run) {
             with_block(layout.block, [&](auto b) {
               constexpr int kBlock = b();
-              parallel_for(in.n * in.blocks, threads, [&](std::int64_t job) {
+              parallel_for(run.images * in.blocks, threads, [&](std::int64_t job) {
                 const auto* src = static_cast<const float*>(o[0]) + job * in.plane();
                 auto* dst = static_cast<float*>(o[1]) + job * out.plane();
                 if (growing) {

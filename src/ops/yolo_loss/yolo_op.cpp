@@ -26,7 +26,7 @@ std::vector<TensorType> infer_loss(const OpParams& /*params*/, std::span<const T
   const std::int64_t images = inputs[0].shape.n();
   return {inputs[0],
           inputs[0],
-          {Shape{images * static_cast<std::int64_t>(sizeof(YoloImageStats))}, DType::kU8}};
+          {Shape{images, static_cast<std::int64_t>(sizeof(YoloImageStats))}, DType::kU8}};
 }
 
 // The loss wrote the gradient of its input during forward; hand it on, times delta_normalizer.
@@ -62,9 +62,10 @@ KernelChoice choose_yolo_forward(const Op& op, const SelectContext& context) {
           .inputs = {Layout{}},
           .outputs = {Layout{}},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = yolo_image_size(params);
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               yolo_activate(params, static_cast<const float*>(o[0]) + image * size,
                             static_cast<float*>(o[1]) + image * size);
             });
@@ -81,10 +82,11 @@ KernelChoice choose_yolo_loss(const Op& op, const SelectContext& context) {
           .outputs = {Layout{}, Layout{}, Layout{}},
           .scratch = {scratch * threads},
           .may_alias = {{0, 0}},
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext&) {
+          .images = images,
+          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = yolo_image_size(params);
             auto* stats = static_cast<YoloImageStats*>(o[4]);
-            parallel_for(images, threads, [&](std::int64_t image) {
+            parallel_for(run.images, threads, [&](std::int64_t image) {
               float* activated = static_cast<float*>(o[2]) + image * size;
               yolo_activate(params, static_cast<const float*>(o[0]) + image * size, activated);
               auto* own = static_cast<std::byte*>(o[5]) + scratch * omp_get_thread_num();

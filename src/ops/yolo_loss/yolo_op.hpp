@@ -16,7 +16,7 @@ struct YoloOpParams final : graph::OpParams {
 /// Inference: raw [N, A*(5+classes), H, W] -> activated planes, same shape, plain layout.
 extern const graph::OpDef kYoloForward;
 /// Training. Inputs raw, truth [N, max*6] -> activated (may take raw's bytes), delta (same shape,
-/// the negative gradient with respect to raw), stats: one YoloImageStats an image as bytes [N *
+/// the negative gradient with respect to raw), stats: one YoloImageStats an image as bytes [N,
 /// sizeof].
 extern const graph::OpDef kYoloLoss;
 
