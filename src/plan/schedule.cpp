@@ -6,6 +6,8 @@ namespace lantern::plan {
 
 namespace {
 constexpr int kDeepestRecomputation = 4000;
+// Dropping everything after every use can make recomputation explode; such a schedule is of no use.
+constexpr std::size_t kMostEntriesPerStep = 5;
 }
 
 Scheduler::Scheduler(const Problem& problem, const Limits& limits)
@@ -92,7 +94,9 @@ void Scheduler::fetch(std::uint32_t piece) {
 }
 
 bool Scheduler::recompute(std::uint32_t piece) {
-  if (++depth_ > kDeepestRecomputation) return false;
+  if (++depth_ > kDeepestRecomputation ||
+      schedule_.entries.size() > kMostEntriesPerStep * problem_.steps.size())
+    return false;
   PieceState& state = states_[piece];
   ++state.pins;
   const Piece& made = problem_.pieces[piece];

@@ -165,6 +165,8 @@ struct Cut {
   std::unique_ptr<Local> local;
 };
 
+constexpr int kMostDescents = 30;
+
 class Search {
  public:
   Search(const graph::Selected& selected, std::span<const std::uint32_t> ops, const Limits& limits,
@@ -221,6 +223,8 @@ class Search {
     return best;
   }
 
+  // The least live memory of any starting point; then the search for speed within ever less, as long
+  // as it finds something.
   Planned smallest() {
     Limits limits = limits_;
     limits.memory = 0;
@@ -230,7 +234,14 @@ class Search {
     const Cut& least =
         *std::ranges::min_element(cuts, {}, [](const Cut& c) { return c.local->cost(); });
     least.local->improve(budget_for(*least.problem) / 2, options_.seed);
-    return finish(least.problem, least.local->best());
+    Planned best = finish(least.problem, least.local->best());
+    for (int round = 0; round < kMostDescents; ++round) {
+      limits_.memory = best.places.arena_bytes - best.places.arena_bytes / 12;
+      std::optional<Planned> smaller = fastest();
+      if (!smaller) break;
+      best = std::move(*smaller);
+    }
+    return best;
   }
 
  private:
