@@ -8,19 +8,27 @@ namespace lantern::plan::test {
 /// Builds the planner's input by hand: tensors by name, ops that read and write them.
 class SelectedBuilder {
  public:
-  std::uint32_t tensor(const std::string& name, graph::Role role, Bytes bytes);
+  /// `images` > 0: the bytes divide into so many.
+  std::uint32_t tensor(const std::string& name, graph::Role role, Bytes bytes,
+                       std::int64_t images = 0);
   /// Appends an op; `hints` are pairs of an index into writes and one into reads.
-  void op(graph::ProgramKind program, std::vector<std::uint32_t> reads,
-          std::vector<std::uint32_t> writes, std::vector<graph::AliasHint> hints = {},
-          std::vector<bool> accumulates = {});
+  graph::SelectedOp& op(graph::ProgramKind program, std::vector<std::uint32_t> reads,
+                        std::vector<std::uint32_t> writes,
+                        std::vector<graph::AliasHint> hints = {},
+                        std::vector<bool> accumulates = {});
   graph::Selected build() const { return selected_; }
 
  private:
   graph::Selected selected_;
 };
 
-/// Parameters, a mini-batch program (chains, branches, accumulated gradients, scratch), an update
-/// and a forward program.
+/// Bytes of an image, and of a tensor that is not divided, are multiples of this, so that a test may
+/// interpret memory in cells.
+inline constexpr Bytes kCell = 64;
+
+/// Parameters; a mini-batch program of up to nine images with per-image ops, ops that run whole,
+/// sums with and without carried scratch, second contributions, in-place hints and image groups; a
+/// check, an update and a forward program.
 graph::Selected random_program(Rng& rng);
 
 }  // namespace lantern::plan::test
