@@ -35,7 +35,8 @@ class Interpreter {
  public:
   Interpreter(const graph::Selected& selected, const Program& program, Timing timing)
       : selected_(selected), program_(program), timing_(timing) {
-    arena_.assign(static_cast<std::size_t>(std::max<Bytes>(program.arena_bytes, 0) / kCell), kPoison);
+    arena_.assign(static_cast<std::size_t>(std::max<Bytes>(program.arena_bytes, 0) / kCell),
+                  kPoison);
     tiers_[0].assign(static_cast<std::size_t>(program.host_bytes / kCell), kPoison);
     tiers_[1].assign(static_cast<std::size_t>(program.file_bytes / kCell), kPoison);
   }
@@ -47,7 +48,8 @@ class Interpreter {
         for (Cell& cell : of_buffer(program_.persistent.at(t))) cell = value = mix(value, 1);
       }
     }
-    for (const int kind : {0, 1, 2, 3, 0, 3}) run_program(program_.programs[static_cast<std::size_t>(kind)]);
+    for (const int kind : {0, 1, 2, 3, 0, 3})
+      run_program(program_.programs[static_cast<std::size_t>(kind)]);
     std::vector<Cell> values;
     for (std::uint32_t t = 0; t < selected_.tensors.size(); ++t) {
       if (!is_persistent(t)) continue;
@@ -84,15 +86,18 @@ class Interpreter {
     const Cells here = of_buffer(copy.buffer);
     const Cells there = part(tiers_[static_cast<std::size_t>(slot.tier)], slot.offset,
                              static_cast<Bytes>(here.size()) * kCell);
-    out ? std::ranges::copy(here, there.begin()) : std::ranges::copy(there, here.begin());
+    if (out) {
+      std::ranges::copy(here, there.begin());
+    } else {
+      std::ranges::copy(there, here.begin());
+    }
     if (slot.tier == Tier::kHost) return;
     // Whole pages are moved; what lies behind the values is anything.
     const Bytes used = static_cast<Bytes>(here.size()) * kCell;
     const Bytes more = round_up(used, kFileAlignment) - used;
-    std::ranges::fill(
-        out ? part(tiers_[1], slot.offset + used, more)
-            : part(arena_, program_.buffers[copy.buffer].offset + used, more),
-        kPoison);
+    std::ranges::fill(out ? part(tiers_[1], slot.offset + used, more)
+                          : part(arena_, program_.buffers[copy.buffer].offset + used, more),
+                      kPoison);
   }
 
   void run_program(const InstructionList& list) {
@@ -145,15 +150,17 @@ class Interpreter {
     Cells cells;
     std::size_t image_cells = 0;  // 0: not divided by this op
     Cells image(std::int64_t i) const {
-      return image_cells == 0 ? cells
-                              : cells.subspan(static_cast<std::size_t>(i) * image_cells, image_cells);
+      return image_cells == 0
+                 ? cells
+                 : cells.subspan(static_cast<std::size_t>(i) * image_cells, image_cells);
     }
   };
 
   void run_op(const InstructionList& list, const Run& run) {
     const SelectedOp& op = entry(selected_.ops, run.op);
     const std::int64_t images = op.images == 0 ? 1 : run.images;
-    if (images < 0 || run.first_image < 0 || run.first_image + run.images > op.images) throw Broken{};
+    if (images < 0 || run.first_image < 0 || run.first_image + run.images > op.images)
+      throw Broken{};
     reads_.clear();
     writes_.clear();
     for (std::size_t i = 0; i < op.reads.size() + op.writes.size(); ++i) {
@@ -222,8 +229,8 @@ class Interpreter {
   // A kernel may write its outputs before it has read its inputs, unless it promised not to.
   void spoil(const SelectedOp& op, const Run& run) {
     for (std::size_t w = 0; w < op.writes.size(); ++w) {
-      const bool sum = op.images > 0 && writes_[w].image_cells == 0 &&
-                       (!is_scratch(op, w) || op.carries);
+      const bool sum =
+          op.images > 0 && writes_[w].image_cells == 0 && (!is_scratch(op, w) || op.carries);
       if (op.accumulates[w] || (sum && goes_on(run))) continue;
       const bool in_place = std::ranges::any_of(op.may_alias, [&](const graph::AliasHint& hint) {
         return static_cast<std::size_t>(hint.output) == w &&

@@ -16,7 +16,7 @@ using graph::SelectedOp;
 using Kind = Instruction::Kind;
 using Instructions = std::vector<Instruction>;
 
-constexpr std::array<const char*, 7> kNames{"alloc", "free", "run",    "out",
+constexpr std::array<const char*, 7> kNames{"alloc", "free",     "run",    "out",
                                             "in",    "wait out", "wait in"};
 
 class Mutator {
@@ -73,8 +73,8 @@ class Mutator {
     });
     add(fmt::format("move {} earlier", kind), fmt::format("{} to {}", what, earlier),
         [&](Program& p) {
-          std::rotate(of(p).begin() + static_cast<std::ptrdiff_t>(earlier), of(p).begin() + position,
-                      of(p).begin() + position + 1);
+          std::rotate(of(p).begin() + static_cast<std::ptrdiff_t>(earlier),
+                      of(p).begin() + position, of(p).begin() + position + 1);
         });
     add("another index in " + kind, what,
         [&](Program& p) { of(p)[at].index = static_cast<std::uint32_t>(any(here.index + 4)); });
@@ -96,8 +96,10 @@ class Mutator {
     const SelectedOp& op = selected_.ops[list.runs[here.index].op];
     const bool adds = std::ranges::find(op.accumulates, true) != op.accumulates.end();
     const std::size_t later = at + 1 + any(list.instructions.size() - at);
-    add(adds ? "add up twice" : op.carries ? "statistics twice" : "run again", what,
-        [&](Program& p) {
+    add(adds         ? "add up twice"
+        : op.carries ? "statistics twice"
+                     : "run again",
+        what, [&](Program& p) {
           InstructionList& l = p.programs[list_];
           l.runs.push_back(l.runs[here.index]);
           l.runs.back().again = true;
@@ -155,13 +157,15 @@ class Mutator {
             of(p).slot = static_cast<std::uint32_t>(any(program_.slots.size() + (i == 0 ? 1 : 0)));
           });
       add(fmt::format("another buffer of copy {}", kind), fmt::format("{} {}", kind, index),
-          [&](Program& p) { of(p).buffer = static_cast<std::uint32_t>(any(program_.buffers.size())); });
+          [&](Program& p) {
+            of(p).buffer = static_cast<std::uint32_t>(any(program_.buffers.size()));
+          });
     }
   }
 
   void change_buffer(std::uint32_t index) {
-    const std::string what =
-        fmt::format("buffer {} of {}", index, selected_.tensors[program_.buffers[index].tensor].name);
+    const std::string what = fmt::format("buffer {} of {}", index,
+                                         selected_.tensors[program_.buffers[index].tensor].name);
     const auto of = [&](Program& p) -> Buffer& { return p.buffers[index]; };
     const std::uint32_t other = static_cast<std::uint32_t>(any(program_.buffers.size()));
     for (const Bytes shift : {-16 * kAlignment, -kAlignment, kAlignment, 16 * kAlignment})
@@ -180,7 +184,8 @@ class Mutator {
       of(p).alias_of = other;
       of(p).offset = program_.buffers[other].offset;
     });
-    if (program_.buffers[index].alias_of != kNone) {
+    const std::uint32_t alias_of = program_.buffers[index].alias_of;
+    if (alias_of != kNone && alias_of != index) {
       add("forget an alias", what, [&](Program& p) { of(p).alias_of = kNone; });
       forbid(index, what);
     }
@@ -209,13 +214,12 @@ class Mutator {
     add("shift a slot by pages", what,
         [&](Program& p) { of(p).offset += kFileAlignment * (rng_.coin() ? 1 : -1); });
     add("shrink a slot", what, [&](Program& p) { of(p).bytes -= 64; });
-    add("another tier", what, [&](Program& p) {
-      of(p).tier = of(p).tier == Tier::kHost ? Tier::kFile : Tier::kHost;
-    });
+    add("another tier", what,
+        [&](Program& p) { of(p).tier = of(p).tier == Tier::kHost ? Tier::kFile : Tier::kHost; });
   }
 
   void change_sizes() {
-    const auto shrink = [&](const char* what, Bytes Program::* size, Bytes by) {
+    const auto shrink = [&](const char* what, Bytes Program::*size, Bytes by) {
       if (program_.*size > 0) add("sizes", what, [&](Program& p) { p.*size -= by; });
     };
     shrink("arena", &Program::arena_bytes, kFileAlignment);

@@ -188,9 +188,7 @@ class Naive {
     if (alias_of == kNone) add(Kind::kAlloc, index);
     return index;
   }
-  void free(std::uint32_t buffer) {
-    add(Kind::kFree, root(buffer));
-  }
+  void free(std::uint32_t buffer) { add(Kind::kFree, root(buffer)); }
 
   void bring(std::size_t piece, int s) {
     touched_.push_back(piece);
@@ -376,13 +374,13 @@ class Naive {
       }
     }
     for (const int w : p.writers) {
-      if (steps_[static_cast<std::size_t>(w)].op != steps_[static_cast<std::size_t>(p.writers[0])].op)
+      if (steps_[static_cast<std::size_t>(w)].op !=
+          steps_[static_cast<std::size_t>(p.writers[0])].op)
         return false;
     }
     for (const std::size_t in : inputs) {
       auto& uses = pieces_[in].uses;
-      if (!std::ranges::binary_search(uses, t))
-        uses.insert(std::ranges::upper_bound(uses, t), t);
+      if (!std::ranges::binary_search(uses, t)) uses.insert(std::ranges::upper_bound(uses, t), t);
     }
     return true;
   }
@@ -485,7 +483,7 @@ void place(const InstructionList& list, Bytes base, bool packed, Program& progra
     std::vector<std::uint32_t> which;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
       if (all[i].last == kNever) continue;
-      if (!packed) all[i].first = 0, all[i].last = 1;
+      if (!packed) all[i].first = all[i].last = 0;
       some.push_back(all[i]);
       which.push_back(i);
     }
@@ -493,7 +491,8 @@ void place(const InstructionList& list, Bytes base, bool packed, Program& progra
     for (std::size_t i = 0; i < which.size(); ++i) set(which[i], from + packing.offsets[i]);
     return from + packing.bytes;
   };
-  const Bytes top = lay(lives, base, [&](std::uint32_t i, Bytes at) { program.buffers[i].offset = at; });
+  const Bytes top =
+      lay(lives, base, [&](std::uint32_t i, Bytes at) { program.buffers[i].offset = at; });
   program.arena_bytes = std::max(program.arena_bytes, top);
   for (const Tier tier : {Tier::kHost, Tier::kFile}) {
     std::vector<Interval> some = slot_lives;
@@ -501,7 +500,8 @@ void place(const InstructionList& list, Bytes base, bool packed, Program& progra
       if (program.slots[i].tier != tier) some[i].last = kNever;
       if (tier == Tier::kFile) some[i].alignment = kFileAlignment;
     }
-    const Bytes end = lay(some, 0, [&](std::uint32_t i, Bytes at) { program.slots[i].offset = at; });
+    const Bytes end =
+        lay(some, 0, [&](std::uint32_t i, Bytes at) { program.slots[i].offset = at; });
     Bytes& total = tier == Tier::kFile ? program.file_bytes : program.host_bytes;
     total = std::max(total, end);
   }

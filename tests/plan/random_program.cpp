@@ -39,7 +39,10 @@ namespace {
 
 class Generator {
  public:
-  explicit Generator(Rng& rng) : rng_(rng), images_(rng.uniform_int(1, 9)) {
+  Generator(Rng& rng, std::int64_t images, std::int64_t maps)
+      : rng_(rng),
+        images_(images > 0 ? images : rng.uniform_int(1, 9)),
+        maps_(maps > 0 ? maps : rng.uniform_int(4, 9)) {
     groups_ = {1, rng.coin() ? 2 : 4};
   }
 
@@ -128,11 +131,10 @@ class Generator {
 
   void mini_batch() {
     made_ = {input_};
-    for (std::int64_t i = rng_.uniform_int(4, 9); i > 0; --i) {
+    for (std::int64_t i = maps_; i > 0; --i) {
       add_map();
       if (chance(0.4F)) add_sum(rng_.coin());
-      if (chance(0.3F))
-        ranged(builder_.op(kind_, {pick()}, {gradient_}, {}, {true}), true);
+      if (chance(0.3F)) ranged(builder_.op(kind_, {pick()}, {gradient_}, {}, {true}), true);
     }
     // Old values once more, as backward does.
     for (std::size_t i = made_.size(); i-- > 1;) {
@@ -152,7 +154,7 @@ class Generator {
 
   Rng& rng_;
   SelectedBuilder builder_;
-  std::int64_t images_;
+  std::int64_t images_, maps_;
   std::array<std::int64_t, 2> groups_{};
   ProgramKind kind_ = ProgramKind::kMiniBatch;
   std::uint32_t input_ = 0, weights_ = 0, momentum_ = 0, gradient_ = 0, loss_ = 0, output_ = 0;
@@ -162,6 +164,8 @@ class Generator {
 
 }  // namespace
 
-graph::Selected random_program(Rng& rng) { return Generator(rng).run(); }
+graph::Selected random_program(Rng& rng, std::int64_t images, std::int64_t maps) {
+  return Generator(rng, images, maps).run();
+}
 
 }  // namespace lantern::plan::test
