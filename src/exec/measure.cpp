@@ -1,0 +1,164 @@
+#include "exec/measure.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace lantern::exec {
+
+namespace {
+
+using graph::Role;
+using graph::Selected;
+using graph::SelectedOp;
+using graph::SelectedTensor;
+using Clock = std::chrono::steady_clock;
+
+constexpr Bytes kOperandBytes = 20'000'000;  // beyond caches, small enough to be quick
+constexpr double kFlops = 2e9;               // some ten milliseconds
+constexpr double kLongRun = 0.05;            // seconds; such a run is timed once
+constexpr Bytes kBorder = 256;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Bytes bytes_for(const SelectedTensor& tensor, std::int64_t images) {
+  return tensor.images > 0 && images > 0 ? tensor.bytes / tensor.images * images : tensor.bytes;
+}
+
+template <typename Visit>
+void for_each_operand(const SelectedOp& op, const Visit& visit) {
+  for (const std::uint32_t tensor : op.reads) visit(tensor);
+  for (const std::uint32_t tensor : op.writes) visit(tensor);
+}
+
+// How many images are enough: whole groups, as many as the limits allow, at least one.
+std::int64_t images_to_time(const Selected& selected, const SelectedOp& op) {
+  if (op.images == 0) return 0;
+  Bytes image = 1;
+  for_each_operand(op, [&](std::uint32_t tensor) {
+    const SelectedTensor& entry = selected.tensors[tensor];
+    if (entry.images > 0) image += entry.bytes / entry.images;
+  });
+  const double flops = op.flops / static_cast<double>(op.images) + 1;
+  const auto most =
+      std::min(static_cast<double>(kOperandBytes) / static_cast<double>(image), kFlops / flops);
+  const std::int64_t group = std::max<std::int64_t>(1, op.image_group);
+  const std::int64_t groups = std::max<std::int64_t>(1, static_cast<std::int64_t>(most) / group);
+  return std::min(groups * group, op.images);
+}
+
+// What tells two ops apart as far as time goes; images are left out where they are divided.
+std::string signature(const Selected& selected, const SelectedOp& op) {
+  std::string text =
+      fmt::format("{}|{}|{}|{}", op.op, op.kernel, op.image_group,
+                  op.images > 0 ? op.flops / static_cast<double>(op.images) : op.flops);
+  for_each_operand(op, [&](std::uint32_t tensor) {
+    const SelectedTensor& entry = selected.tensors[tensor];
+    const bool divided = entry.images > 0 && op.images > 0;
+    text += fmt::format("|{}:{}:{}", divided, entry.layout,
+                        divided ? entry.bytes / entry.images : entry.bytes);
+    // Scratch grows with the mini-batch in some kernels, and says nothing new.
+    if (entry.role == Role::kScratch) text.resize(text.rfind('|'));
+    for (int axis = divided ? 1 : 0; axis < entry.shape.rank(); ++axis)
+      if (entry.role != Role::kScratch) text += fmt::format(",{}", entry.shape[axis]);
+  });
+  for (const bool accumulates : op.accumulates) text += accumulates ? '+' : '=';
+  return text;
+}
+
+// Numbers as networks hold them; zero where bytes are indices, truth or counts.
+void fill_operand(const SelectedTensor& tensor, void* data, Bytes bytes) {
+  std::memset(data, 0, static_cast<std::size_t>(bytes));
+  const bool number = tensor.dtype == DType::kF32 &&
+                      (tensor.role == Role::kActivation || tensor.role == Role::kGradient ||
+                       tensor.role == Role::kParameter || tensor.role == Role::kStatistic);
+  if (!number) return;
+  auto* values = static_cast<float*>(data);
+  for (Bytes i = 0; i < bytes / 4; ++i)
+    values[i] = 0.01F + 0.001F * static_cast<float>((i * 7919) % 1000);
+}
+
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~TeamSize() { omp_set_num_threads(before_); }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+void CostMeter::provide(Bytes bytes) {
+  if (memory_.bytes() >= bytes) return;
+  memory_ = device::Arena();  // first give back, then take
+  memory_ = device::Arena(bytes);
+}
+
+double CostMeter::measure(const ops::Selection& selection, std::size_t index, std::int64_t images) {
+  const Selected& selected = selection.selected;
+  const SelectedOp& op = selected.ops[index];
+  Bytes total = 0;
+  for_each_operand(op, [&](std::uint32_t tensor) {
+    total += round_up(bytes_for(selected.tensors[tensor], images), kBorder) + kBorder;
+  });
+  provide(std::max<Bytes>(total, kBorder));
+  std::vector<void*> operands;
+  Bytes offset = 0;
+  for_each_operand(op, [&](std::uint32_t tensor) {
+    const SelectedTensor& entry = selected.tensors[tensor];
+    const Bytes bytes = bytes_for(entry, images);
+    operands.push_back(memory_.at(offset));
+    fill_operand(entry, operands.back(), bytes);
+    offset += round_up(bytes, kBorder) + kBorder;
+  });
+  ops::Kernel& kernel = *selection.kernels[index];
+  if (images > 0) kernel.prepare(images);
+  // A rate of zero keeps what is updated as it is.
+  const ops::RunContext context{.images = images, .all_images = op.images, .iteration = 1};
+  const auto once = [&] {
+    const Clock::time_point start = Clock::now();
+    kernel.run(operands, context);
+    return seconds_since(start);
+  };
+  once();  // warm-up
+  std::array<double, 3> times{once()};
+  if (times[0] > kLongRun) return times[0];
+  times[1] = once();
+  times[2] = once();
+  std::ranges::sort(times);
+  return times[1];
+}
+
+void CostMeter::fill(const ops::Selection& selection, graph::Selected& out) {
+  const Selected& selected = selection.selected;
+  LANTERN_ASSERT(out.ops.size() == selected.ops.size(), "costs are of the ops that are selected");
+  const TeamSize team(threads_);
+  for (std::size_t i = 0; i < selected.ops.size(); ++i) {
+    const SelectedOp& op = selected.ops[i];
+    const auto [found, is_new] = seconds_.try_emplace(signature(selected, op), 0.0);
+    if (is_new) {
+      const std::int64_t images = images_to_time(selected, op);
+      const double seconds = std::max(0.0, measure(selection, i, images) - start_seconds_);
+      found->second = images > 0 ? seconds / static_cast<double>(images) : seconds;
+    }
+    out.ops[i].seconds = found->second * (op.images > 0 ? static_cast<double>(op.images) : 1.0);
+  }
+}
+
+void measure_costs(const ops::Selection& selection, graph::Selected& out, int threads) {
+  CostMeter(threads, 0).fill(selection, out);
+}
+
+}  // namespace lantern::exec

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "device/arena.hpp"
+#include "graph/selected.hpp"
+#include "ops/select.hpp"
+
+namespace lantern::exec {
+
+/// Times ops on their real kernels, each distinct one once (kind, kernel, shapes and layouts): a
+/// warm-up and the median of three runs on as many images as a few milliseconds hold, scaled to all
+/// images. Remembers what it has timed, so that other mini-batches of a network cost little more.
+class CostMeter {
+ public:
+  /// `start_seconds` of every run are not counted: plan::run_seconds adds them.
+  CostMeter(int threads, double start_seconds) : threads_(threads), start_seconds_(start_seconds) {}
+
+  /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
+  /// on memory of the meter's own.
+  void fill(const ops::Selection& selection, graph::Selected& out);
+  /// Distinct ops timed so far.
+  std::size_t timed() const { return seconds_.size(); }
+
+ private:
+  double measure(const ops::Selection& selection, std::size_t op, std::int64_t images);
+  void provide(Bytes bytes);
+
+  int threads_;
+  double start_seconds_;
+  device::Arena memory_;
+  std::map<std::string, double> seconds_;  // of one image, or of the whole op
+};
+
+/// One network, measured once.
+void measure_costs(const ops::Selection& selection, graph::Selected& out, int threads);
+
+}  // namespace lantern::exec

@@ -1,0 +1,267 @@
+#include "exec/measure_machine.hpp"
+
+#include <fcntl.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "device/arena.hpp"
+#include "device/machine.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace lantern::exec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr int kChains = 12;  // independent sums: more than latency x units of any core
+constexpr std::int64_t kSteps = 400'000;
+
+// Each returns what it computed, so that nothing is left out, and tells the width of its vectors.
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) float multiply_add_512() {
+  __m512 sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = _mm512_set1_ps(static_cast<float>(c));
+  const __m512 factor = _mm512_set1_ps(0.9999F);
+  for (std::int64_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (__m512& sum : sums) sum = _mm512_fmadd_ps(sum, factor, factor);
+  float total = 0;
+  for (const __m512& sum : sums) total += _mm512_cvtss_f32(sum);
+  return total;
+}
+__attribute__((target("avx2,fma"))) float multiply_add_256() {
+  __m256 sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = _mm256_set1_ps(static_cast<float>(c));
+  const __m256 factor = _mm256_set1_ps(0.9999F);
+  for (std::int64_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (__m256& sum : sums) sum = _mm256_fmadd_ps(sum, factor, factor);
+  float total = 0;
+  for (const __m256& sum : sums) total += _mm256_cvtss_f32(sum);
+  return total;
+}
+#endif
+
+typedef float Vector __attribute__((vector_size(16)));
+float multiply_add_128() {
+  Vector sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + static_cast<float>(c);
+  const Vector factor = Vector{} + 0.9999F;
+  for (std::int64_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (Vector& sum : sums) sum = sum * factor + factor;
+  float total = 0;
+  for (const Vector& sum : sums) total += sum[0];
+  return total;
+}
+
+struct Arithmetic {
+  float (*run)();
+  int width;
+};
+Arithmetic widest() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_256, 8};
+#endif
+  return {multiply_add_128, 4};
+}
+
+// Best of three: other work on the machine only ever makes it slower.
+template <typename Work>
+double best_seconds(const Work& work) {
+  work();
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const Clock::time_point start = Clock::now();
+    work();
+    best = std::min(best, seconds_since(start));
+  }
+  return best;
+}
+
+template <typename Work>
+double median_seconds(const Work& work) {
+  work();
+  std::array<double, 9> times{};
+  for (double& time : times) {
+    const Clock::time_point start = Clock::now();
+    work();
+    time = seconds_since(start);
+  }
+  std::ranges::nth_element(times, times.begin() + times.size() / 2);
+  return times[times.size() / 2];
+}
+
+// A value that is looked at, so that the compiler keeps what makes it.
+void keep(float value) {
+  volatile float kept = value;
+  static_cast<void>(kept);
+}
+
+double flops_per_second(int threads) {
+  const Arithmetic arithmetic = widest();
+  const double seconds = best_seconds([&] {
+#pragma omp parallel num_threads(threads)
+    keep(arithmetic.run());
+  });
+  return 2.0 * arithmetic.width * kChains * static_cast<double>(kSteps) * threads / seconds;
+}
+
+// Bytes read and written together.
+double copy_bytes_per_second(int threads) {
+  constexpr Bytes kBlock = 32_MiB;  // a thread's; beyond its share of caches
+  device::Arena memory(2 * kBlock * threads);
+  const double seconds = best_seconds([&] {
+#pragma omp parallel num_threads(threads)
+    {
+      const Bytes mine = 2 * kBlock * omp_get_thread_num();
+      std::memcpy(memory.at(mine + kBlock), memory.at(mine), static_cast<std::size_t>(kBlock));
+    }
+  });
+  return 2.0 * static_cast<double>(kBlock) * threads / seconds;
+}
+
+double start_seconds(int threads) {
+  constexpr int kStarts = 200;
+  return best_seconds([&] {
+           for (int i = 0; i < kStarts; ++i) {
+#pragma omp parallel num_threads(threads)
+             keep(1);
+           }
+         }) /
+         kStarts;
+}
+
+/// A file without a name, for as long as it is open.
+class Scratch {
+ public:
+  explicit Scratch(const std::filesystem::path& folder) : folder_(folder.string()) {
+    std::string name = (folder / "lantern_speed_XXXXXX").string();
+    file_ = mkstemp(name.data());
+    if (file_ < 0) fail("cannot be written");
+    unlink(name.c_str());
+    const int flags = fcntl(file_, F_GETFL);
+    direct_ = fcntl(file_, F_SETFL, flags | O_DIRECT) == 0;
+  }
+  ~Scratch() { close(file_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void write(const std::byte* data, Bytes bytes, Bytes offset) {
+    transfer(
+        [&] {
+          return pwrite(file_, data, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
+        },
+        bytes, "writing");
+  }
+  void read(std::byte* data, Bytes bytes, Bytes offset) {
+    transfer(
+        [&] {
+          return pread(file_, data, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
+        },
+        bytes, "reading");
+  }
+  void flush() { fdatasync(file_); }
+  // What is read next comes from the disk, also where direct access is refused.
+  void forget() { posix_fadvise(file_, 0, 0, POSIX_FADV_DONTNEED); }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw Error(ErrorCode::kResource, folder_,
+                "the folder for evicted tensors {}: {}; name another one", what,
+                std::strerror(errno));
+  }
+  template <typename Call>
+  void transfer(const Call& call, Bytes bytes, std::string_view what) {
+    ssize_t done = call();
+    if (done < 0 && errno == EINVAL && direct_) {  // some file systems refuse only now
+      direct_ = false;
+      fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_DIRECT);
+      done = call();
+    }
+    if (done != static_cast<ssize_t>(bytes)) fail(std::string(what) + " failed");
+  }
+
+  std::string folder_;
+  int file_ = -1;
+  bool direct_ = false;
+};
+
+constexpr Bytes kPiece = 4_MiB;
+
+}  // namespace
+
+DeviceSpec measure_cpu(int threads) {
+  return {.name = "cpu",
+          .memory = device::usable_memory(),
+          .flops_per_second = flops_per_second(threads),
+          .memory_bytes_per_second = copy_bytes_per_second(threads),
+          .op_seconds = start_seconds(threads)};
+}
+
+void measure_disk(DeviceSpec& device, const std::filesystem::path& folder, Bytes most_bytes,
+                  int threads) {
+  const std::int64_t pieces = std::clamp<std::int64_t>(most_bytes / kPiece, 1, 32);
+  const auto total = static_cast<double>(pieces * kPiece);
+  device::Arena memory(kPiece);
+  std::memset(memory.at(0), 0x5a, static_cast<std::size_t>(kPiece));
+  Scratch file(folder);
+  const auto write_all = [&] {
+    for (std::int64_t i = 0; i < pieces; ++i) file.write(memory.at(0), kPiece, i * kPiece);
+    file.flush();
+  };
+  write_all();  // the first time, the file system looks for room
+  Clock::time_point start = Clock::now();
+  write_all();
+  device.disk.out_bytes_per_second = total / seconds_since(start);
+  file.forget();
+  start = Clock::now();
+  for (std::int64_t i = 0; i < pieces; ++i) file.read(memory.at(0), kPiece, i * kPiece);
+  device.disk.in_bytes_per_second = total / seconds_since(start);
+  start = Clock::now();
+  constexpr Bytes kPage = 4096;
+  for (int i = 0; i < 16; ++i) file.read(memory.at(0), kPage, i * kPage);
+  device.disk.latency_seconds = seconds_since(start) / 16;
+
+  // Arithmetic alone and beside a thread that writes.
+  const Arithmetic arithmetic = widest();
+  const auto compute = [&] {
+#pragma omp parallel num_threads(threads)
+    keep(arithmetic.run());
+  };
+  const double alone = median_seconds(compute);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    try {
+      for (std::int64_t i = 0; !stop; i = (i + 1) % pieces)
+        file.write(memory.at(0), kPiece, i * kPiece);
+    } catch (const Error&) {
+      stop = true;  // the disk is full now; the factor is that of an idle disk
+    }
+  });
+  const double beside = median_seconds(compute);
+  stop = true;
+  writer.join();
+  device.contention = std::clamp(beside / alone, 1.0, 2.0);
+}
+
+}  // namespace lantern::exec
