@@ -1,30 +1,57 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
+#include "cli/plan_output.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/text.hpp"
 #include "device/machine.hpp"
-#include "exec/model.hpp"
-#include "layers/network.hpp"
+#include "plan/devices.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::cli {
 
 namespace {
 
-constexpr std::string_view kNoBudget =
-    "this version plans with every tensor in memory and has no budget to plan for; "
-    "a smaller mini-batch needs less";
-
 constexpr std::array kPlanFlags{
+    Flag{.name = "device",
+         .kind = ValueKind::kText,
+         .value = "NAME|FILE",
+         .otherwise = "cpu",
+         .doc = "machine to plan for: cpu is this one, measured; rtx2070, h200, h200-tf32, m1000m, "
+                "or a file of -write_device, by their figures"},
+    Flag{.name = "memory",
+         .kind = ValueKind::kText,
+         .value = "SIZE",
+         .doc = "memory that may be used: 6G, 75% of the device's, auto is all; on the CPU that of "
+                "the whole process (default auto)"},
+    Flag{.name = "host_memory",
+         .kind = ValueKind::kText,
+         .value = "SIZE",
+         .doc = "host memory for what is evicted from a card (default auto, three quarters)"},
+    Flag{.name = "disk_memory",
+         .kind = ValueKind::kText,
+         .value = "DIR:SIZE",
+         .doc = "file for what is evicted (default none)"},
+    Flag{.name = "max_slowdown",
+         .kind = ValueKind::kText,
+         .value = "PERCENT",
+         .doc = "the largest mini-batch is sought among those at most so much slower than with "
+                "unlimited memory"},
     Flag{.name = "mini_batch",
          .kind = ValueKind::kText,
          .value = "N[,N...]",
-         .doc = "images of a mini-batch, one row each (default batch / subdivisions)"},
+         .doc =
+             "images of a mini-batch, one row each (default batch / subdivisions; with a device, "
+             "memory or slow-down given 8,16,32,64,128)"},
+    Flag{.name = "size",
+         .kind = ValueKind::kText,
+         .value = "WxH",
+         .doc = "input size (default that of the cfg, or the largest that random= draws)"},
     Flag{.name = "threads",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -35,111 +62,23 @@ constexpr std::array kPlanFlags{
          .kind = ValueKind::kOptionalText,
          .value = "FILE",
          .doc = "the rows as JSON, to standard output or into FILE"},
-    Flag{.name = "memory", .kind = ValueKind::kText, .value = "SIZE", .refusal = kNoBudget},
-    Flag{.name = "host_memory", .kind = ValueKind::kText, .value = "SIZE", .refusal = kNoBudget},
-    Flag{
-        .name = "disk_memory", .kind = ValueKind::kText, .value = "DIR:SIZE", .refusal = kNoBudget},
-    Flag{
-        .name = "max_slowdown", .kind = ValueKind::kText, .value = "PERCENT", .refusal = kNoBudget},
+    Flag{.name = "html",
+         .kind = ValueKind::kText,
+         .value = "FILE",
+         .doc = "a page with the table, and memory and copies over time"},
+    Flag{.name = "write_device",
+         .kind = ValueKind::kText,
+         .value = "FILE",
+         .doc = "writes the device as text, to change it and give it to -device; needs no cfg"},
 };
-
-/// Code, libraries (oneDNN compiles kernels of its own) and small things: measured as the resident
-/// size of training processes minus their arena and loader queue, 25 to 31 MiB, rounded up.
-constexpr Bytes kFixedBytes = 32_MiB;
-/// Iterations that the loader holds ready, see data::LoaderSpec::queue.
-constexpr std::int64_t kLoaderQueue = 2;
-
-/// What training holds besides the arena.
-struct Surroundings {
-  Bytes loader = 0;   ///< pictures and truth of the iterations held ready
-  Bytes weights = 0;  ///< the copy that a checkpoint is written from
-  Bytes sum() const { return kFixedBytes + loader + weights; }
-};
-
-Surroundings around(const exec::Compiled& compiled, const layers::Network& network) {
-  const std::int64_t floats = network.input().elements() + compiled.lowered.truth_floats;
-  constexpr Bytes kFloat = sizeof(float);
-  return {.loader = kLoaderQueue * std::int64_t{network.net.batch} * floats * kFloat,
-          .weights = network.parameters() * kFloat};
-}
-
-struct Holdings {
-  std::map<graph::Role, Bytes> persistent;
-  std::map<graph::Role, Bytes> at_peak;  ///< transients alive in the step that needs most
-  std::string peak_op;
-  int peak_layer = -1;
-};
-
-// Walks the programs as the executor does and notes who is alive when most is.
-Holdings measure(const exec::Compiled& compiled) {
-  const graph::Selected& selected = compiled.selection.selected;
-  const plan::Program& program = compiled.program;
-  Holdings held;
-  for (std::size_t i = 0; i < selected.tensors.size(); ++i) {
-    if (graph::is_persistent(selected.tensors[i].role) && program.placements[i].offset >= 0) {
-      held.persistent[selected.tensors[i].role] += program.placements[i].bytes;
-    }
-  }
-  Bytes highest = -1;
-  for (const auto& list : program.programs) {
-    std::map<graph::Role, Bytes> live;
-    Bytes sum = 0;
-    for (const plan::Instruction& instruction : list) {
-      if (instruction.kind == plan::Instruction::Kind::kRun) {
-        if (sum <= highest) continue;
-        highest = sum;
-        held.at_peak = live;
-        held.peak_op = selected.ops[instruction.index].op;
-        held.peak_layer = selected.ops[instruction.index].layer;
-        continue;
-      }
-      const Bytes bytes = program.placements[instruction.index].bytes;
-      const bool born = instruction.kind == plan::Instruction::Kind::kAlloc;
-      live[selected.tensors[instruction.index].role] += born ? bytes : -bytes;
-      sum += born ? bytes : -bytes;
-    }
-  }
-  return held;
-}
-
-Bytes of(const std::map<graph::Role, Bytes>& table, graph::Role role) {
-  const auto found = table.find(role);
-  return found == table.end() ? 0 : found->second;
-}
-
-std::string held_text(const exec::Compiled& compiled, std::int64_t mini_batch,
-                      const Surroundings& surroundings) {
-  using graph::Role;
-  const Holdings held = measure(compiled);
-  const plan::Program& program = compiled.program;
-  const Bytes inputs = of(held.persistent, Role::kInput) + of(held.persistent, Role::kOutput);
-  const Bytes transients = program.live_peak_bytes - program.persistent_bytes;
-  std::string out = fmt::format("mini-batch {}\n", mini_batch);
-  const auto row = [&](std::string_view what, Bytes bytes) {
-    out += fmt::format("  {:<58}{:>12}\n", what, format_bytes(bytes));
-  };
-  row("parameters", of(held.persistent, Role::kParameter));
-  row("gradients of parameters", of(held.persistent, Role::kParameterGradient));
-  row("momentum and rolling statistics", of(held.persistent, Role::kState));
-  row("images, truth and losses", inputs);
-  row("activations and statistics saved for backward",
-      of(held.at_peak, Role::kActivation) + of(held.at_peak, Role::kStatistic));
-  row("gradients of activations", of(held.at_peak, Role::kGradient));
-  row("scratch of the kernel", of(held.at_peak, Role::kScratch));
-  out += fmt::format("    (the last three at the step that needs most, {}{}: {})\n", held.peak_op,
-                     held.peak_layer >= 0 ? fmt::format(" of layer {}", held.peak_layer) : "",
-                     format_bytes(transients));
-  row("arena: all of the above, placed", program.arena_bytes);
-  row(fmt::format("loader: {} iterations of pictures held ready", kLoaderQueue),
-      surroundings.loader);
-  row("copy of the weights while a checkpoint is written", surroundings.weights);
-  row("code and libraries, about", kFixedBytes);
-  row("peak of the process, about", program.arena_bytes + surroundings.sum());
-  return out;
-}
 
 std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers::Network& network) {
-  if (!arguments.has("mini_batch")) return {network.minibatch()};
+  if (!arguments.has("mini_batch")) {
+    for (const char* flag : {"device", "memory", "host_memory", "disk_memory", "max_slowdown"}) {
+      if (arguments.has(flag)) return {8, 16, 32, 64, 128};
+    }
+    return {network.minibatch()};
+  }
   std::vector<std::int64_t> sizes;
   const std::string text = arguments.text("mini_batch");
   for (const std::string_view part : split(text, ',')) {
@@ -166,11 +105,36 @@ std::string use_largest_size(layers::Network& network) {
   const train::NetSize largest = train::largest_size(train::multi_scale_of(network, random, 0));
   const std::string text = fmt::format(
       "random={}: sizes change while training; planned for the largest, {}x{} (the cfg says "
-      "{}x{})\n",
+      "{}x{}; -size plans for another)\n",
       random, largest.width, largest.height, network.net.width, network.net.height);
   network =
       layers::resized(network, static_cast<int>(largest.width), static_cast<int>(largest.height));
   return text;
+}
+
+std::string use_size(const Arguments& arguments, layers::Network& network) {
+  if (!arguments.has("size")) return use_largest_size(network);
+  const std::string text = arguments.text("size");
+  const std::vector<std::string_view> sides = split(text, 'x');
+  const auto width = parse_int(sides.front());
+  const auto height = parse_int(sides.back());
+  constexpr std::int64_t kMost = 1 << 16;
+  if (sides.size() > 2 || !width || !height || *width < 1 || *height < 1 || *width > kMost ||
+      *height > kMost) {
+    throw Error(ErrorCode::kUsage, "", "-size is '{}', want a width and a height like 608x608",
+                text);
+  }
+  network = layers::resized(network, static_cast<int>(*width), static_cast<int>(*height));
+  return {};
+}
+
+// The largest good row is where the search begins; when all rows are good, beyond the last.
+std::int64_t largest_mini_batch(RowPlanner& planner, std::span<const PlanRow> rows) {
+  std::int64_t good = 0;
+  for (const PlanRow& row : rows) {
+    if (planner.is_good(row)) good = std::max(good, row.mini_batch);
+  }
+  return good > 0 ? planner.largest(good) : 0;
 }
 
 }  // namespace
@@ -179,42 +143,44 @@ std::span<const Flag> plan_flags() { return kPlanFlags; }
 
 int run_plan(const Arguments& arguments, Terminal& terminal) {
   if (arguments.has("json") && arguments.text("json").empty()) terminal.reserve_output();
-  const std::string& path = arguments.positionals.front();
-  layers::Network network = layers::load_network_file(path);
-  const std::string scales = use_largest_size(network);
+  for (const char* flag : {"json", "html", "write_device"}) {
+    if (arguments.has(flag) && !arguments.text(flag).empty()) check_writable(arguments.text(flag));
+  }
   const int threads =
       static_cast<int>(arguments.given_integer("threads").value_or(device::usable_cores()));
-  const Bytes machine = device::usable_memory();
-  terminal.print(fmt::format("{}: input {}x{}x{}, {} parameters, training in fp32 on the CPU\n{}",
-                             path, network.input().w, network.input().h, network.input().c,
-                             network.parameters(), scales));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const std::int64_t mini_batch : mini_batches(arguments, network)) {
-    const exec::Compiled compiled = exec::compile(
-        network,
-        {.training = true, .mini_batch = mini_batch, .forward_batch = 0, .threads = threads});
-    const Surroundings surroundings = around(compiled, network);
-    const Bytes peak = compiled.program.arena_bytes + surroundings.sum();
-    const bool fits = peak <= machine;
-    terminal.print(held_text(compiled, mini_batch, surroundings) +
-                   fmt::format("  {} the {} that this process may use\n",
-                               fits ? "fits into" : "does NOT fit into", format_bytes(machine)));
-    // Other tiers and times are not planned yet: null, not 0.
-    rows.push_back({{"mini_batch", mini_batch},
-                    {"feasible", fits},
-                    {"device_bytes", compiled.program.arena_bytes},
-                    {"host_bytes", nullptr},
-                    {"disk_bytes", nullptr},
-                    {"seconds_per_iteration", nullptr},
-                    {"slowdown_percent", nullptr},
-                    {"bound_percent", nullptr},
-                    {"limited_by", nullptr}});
-    if (!fits) rows.back()["limited_by"] = "memory";
+  if (arguments.positionals.empty()) {
+    if (!arguments.has("write_device")) {
+      throw Error(ErrorCode::kUsage, "", "too few arguments; usage: lantern plan <cfg> [flags]");
+    }
+    const Budget budget = read_budget(arguments, threads);
+    write_file_atomically(arguments.text("write_device"), plan::to_text(budget.device));
+    return 0;
   }
+  layers::Network network = layers::load_network_file(arguments.positionals.front());
+  const std::string scales = use_size(arguments, network);
+  const std::vector<std::int64_t> sizes = mini_batches(arguments, network);
+  const Budget budget = read_budget(arguments, threads);
+  if (arguments.has("write_device"))
+    write_file_atomically(arguments.text("write_device"), plan::to_text(budget.device));
+
+  RowPlanner planner(network, budget, threads);
+  std::vector<PlanRow> rows;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    terminal.progress("planning", static_cast<std::int64_t>(i),
+                      static_cast<std::int64_t>(sizes.size()), 0, "mini-batches");
+    rows.push_back(planner.plan(sizes[i]));
+  }
+  const bool single = rows.size() == 1;
+  PlanAnswer answer{network, budget, rows, single ? 0 : largest_mini_batch(planner, rows)};
+  terminal.print(header_text(answer) + scales);
+  if (single) terminal.print(holdings_text(rows.front(), budget));
+  terminal.print(table_text(answer));
+  if (!single) terminal.print(advice_text(answer));
+  if (arguments.has("html")) write_file_atomically(arguments.text("html"), page_html(answer));
   if (arguments.has("json")) {
-    const nlohmann::ordered_json document{{"schema", 1}, {"network", path}, {"rows", rows}};
     terminal.print_json(
-        document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n",
+        to_json(answer).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+            "\n",
         arguments.text("json"));
   }
   return 0;

@@ -69,8 +69,10 @@ const std::vector<Verb>& verb_table() {
        run_bench},
       {"dump", "<cfg>", 1, 1, "Text form of a stage of compilation.",
        "lantern dump --stage program yolov4-tiny.cfg", dump_flags(), run_dump},
-      {"plan", "<cfg>", 1, 1, "Memory that training needs, known before the run.",
-       "lantern plan yolov4-tiny.cfg --mini-batch 8,16,32", plan_flags(), run_plan},
+      {"plan", "<cfg>", 0, 1,
+       "Which mini-batches fit into a memory, and what they cost in time, before the run.",
+       "lantern plan yolov4-tiny.cfg --device rtx2070 --memory 4G --mini-batch 16,32,64",
+       plan_flags(), run_plan},
       {"help", "[cfg|SECTION|VERB]", 0, 2, "Verbs, flags, cfg sections and their keys.",
        "lantern help maxpool", help_flags(), run_help},
       {"version",
@@ -172,10 +174,11 @@ std::size_t find_verb(const std::vector<std::string>& args) {
   return static_cast<std::size_t>(found - args.begin());
 }
 
-void check_device(const Arguments& arguments) {
+void check_device(const Verb& verb, const Arguments& arguments) {
   const std::string device = arguments.text("device");
   const std::string index = arguments.text("i");
-  if (device != "cpu") {
+  const bool computes = verb.run != run_plan;  // plans need no device
+  if (device != "cpu" && computes) {
     throw Error(ErrorCode::kDevice, "",
                 "-device {}: this build computes on the CPU only (-device cpu)", device);
   }
@@ -252,7 +255,7 @@ int run_command(std::vector<std::string> args, Terminal& terminal) {
     throw Error(ErrorCode::kUsage, "", "too {} arguments; usage: lantern {} {} [flags]",
                 count < verb.least ? "few" : "many", verb.name, verb.usage);
   }
-  check_device(arguments);
+  check_device(verb, arguments);
   return verb.run(arguments, terminal);
 }
 

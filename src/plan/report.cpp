@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+
+#include "plan/cost.hpp"
 
 namespace lantern::plan {
 
@@ -252,6 +255,19 @@ Peak find_peak(const Selected& selected, const Program& program) {
     }
   }
   return peak;
+}
+
+PassSeconds pass_seconds(const Selected& selected, double start_seconds) {
+  PassSeconds seconds;
+  bool backward = false;
+  for (const graph::SelectedOp& op : selected.ops) {
+    if (op.program != ProgramKind::kMiniBatch) continue;
+    backward = backward || std::ranges::any_of(op.writes, [&](std::uint32_t tensor) {
+                 return selected.tensors[tensor].role == Role::kGradient;
+               });
+    (backward ? seconds.backward : seconds.forward) += run_seconds(op, 0, start_seconds);
+  }
+  return seconds;
 }
 
 std::string limited_by(const Program& program, const Timeline& timeline, Bytes host_memory) {

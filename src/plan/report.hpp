@@ -48,6 +48,13 @@ struct Peak {
 /// Over all programs.
 Peak find_peak(const graph::Selected& selected, const Program& program);
 
+/// Seconds of the mini-batch program before and from the first op that makes a gradient, were
+/// nothing recomputed or copied.
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+PassSeconds pass_seconds(const graph::Selected& selected, double start_seconds);
+
 /// What makes a plan slower than one without limits, in plain words; `host_memory` is the
 /// size of the host tier that was planned for.
 std::string limited_by(const Program& program, const Timeline& timeline, Bytes host_memory);

@@ -68,6 +68,12 @@ TEST(Peak, IsTheRunThatNeedsMost) {
   EXPECT_EQ(sum(peak.holding), 4 * kTensor);
 }
 
+TEST(PassSeconds, PartAtTheFirstGradient) {
+  const PassSeconds seconds = pass_seconds(CopyingProgram().selected, 0.5);
+  EXPECT_DOUBLE_EQ(seconds.forward, 1 + 2 + 2 * 0.5);
+  EXPECT_DOUBLE_EQ(seconds.backward, 4 + 8 + 2 * 0.5);
+}
+
 TEST(LimitedBy, NamesWhatCostsTime) {
   Program program;
   program.prediction = {.seconds = 10, .seconds_unlimited = 10};
