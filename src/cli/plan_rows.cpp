@@ -56,12 +56,14 @@ PlanRow RowPlanner::plan(std::int64_t mini_batch) {
   row.program = plan::make_program(row.selected, options);
   if (row.program.arena_bytes > row.arena_budget) {
     options.memory = std::max<Bytes>(0, row.arena_budget);
-    const Bytes smallest = plan::smallest_memory(row.selected, options);
-    if (smallest > options.memory) {
-      row.smallest = smallest + row.around.sum();
+    try {
+      row.program = plan::make_program(row.selected, options);
+    } catch (const Error& error) {
+      // A row that does not fit is an answer; looking for the smallest budget first would be slow.
+      if (error.code() != ErrorCode::kResource) throw;
+      row.smallest = plan::smallest_memory(row.selected, options) + row.around.sum();
       return row;
     }
-    row.program = plan::make_program(row.selected, options);
   }
   plan::check(row.selected, row.program);
   row.fits = true;

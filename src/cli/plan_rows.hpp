@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "cli/plan_budget.hpp"
@@ -30,7 +31,7 @@ struct PlanRow {
   }
   double bound() const {
     const double base = program.prediction.seconds_unlimited;
-    return base > 0 ? program.prediction.bound / base - 1 : 0;
+    return base > 0 ? std::max(0.0, program.prediction.bound / base - 1) : 0;
   }
   double seconds_per_iteration() const {
     return seconds() * static_cast<double>(subdivisions) + seconds_update;

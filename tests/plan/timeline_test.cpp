@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/planner.hpp"
 #include "plan/timeline_program.hpp"
 
 namespace lantern::plan {
@@ -80,6 +81,73 @@ TEST(Timeline, APendingCopyCountsToTheEnd) {
   InstructionList& list = copying.program.of(ProgramKind::kMiniBatch);
   list.instructions.resize(3);
   EXPECT_DOUBLE_EQ(replayed(copying, device()).seconds, 2.5);
+}
+
+/// Layers that make one another's input, and the way back, which reads all that was made.
+graph::Selected training(int layers) {
+  using graph::Role;
+  graph::Selected selected;
+  const auto tensor = [&](const std::string& name, Role role, Bytes image) {
+    selected.tensors.push_back(
+        {.name = name, .role = role, .bytes = 16 * image, .shape = {16, image / 4}, .images = 16});
+    return static_cast<std::uint32_t>(selected.tensors.size() - 1);
+  };
+  const auto op = [&](std::vector<std::uint32_t> reads, std::uint32_t write, double seconds) {
+    selected.ops.push_back({.op = "step",
+                            .label = selected.tensors[write].name,
+                            .program = graph::ProgramKind::kMiniBatch,
+                            .reads = std::move(reads),
+                            .writes = {write},
+                            .accumulates = {false},
+                            .images = 16,
+                            .seconds = seconds});
+  };
+  std::vector<std::uint32_t> made{tensor("images", Role::kInput, 4096)};
+  for (int i = 0; i < layers; ++i) {
+    const std::uint32_t next =
+        tensor("x" + std::to_string(i), Role::kActivation, 4096 * (1 + i % 3));
+    op({made.back()}, next, 1e-3 * (1 + i % 4));
+    made.push_back(next);
+  }
+  std::uint32_t gradient = made.back();
+  for (int i = layers - 1; i > 0; --i) {
+    const std::uint32_t next =
+        tensor("d" + std::to_string(i), Role::kGradient,
+               selected.tensors[made[static_cast<std::size_t>(i)]].bytes / 16);
+    op({gradient, made[static_cast<std::size_t>(i)]}, next, 2e-3 * (1 + i % 4));
+    gradient = next;
+  }
+  return selected;
+}
+
+TEST(Timeline, AgreesWithWhatThePlannerPredicts) {
+  const graph::Selected selected = training(24);
+  int copied = 0;
+  int recomputed = 0;
+  for (const double bandwidth : {2e6, 2e7, 2e8}) {
+    const DeviceSpec machine{
+        .op_seconds = 1e-5, .host = {bandwidth, bandwidth, 1e-5}, .contention = 1.1};
+    PlanOptions options{.host_memory = 1_GiB,
+                        .host = machine.host,
+                        .contention = machine.contention,
+                        .op_seconds = machine.op_seconds,
+                        .evaluations = 300};
+    const Bytes all = make_program(selected, options).arena_bytes;
+    const Bytes least = smallest_memory(selected, options);
+    ASSERT_LT(least, all);
+    for (int part = 0; part < 4; ++part) {
+      options.memory = least + (all - least) * part / 4;
+      const Program program = make_program(selected, options);
+      const Timeline time = replay(selected, program, ProgramKind::kMiniBatch, machine);
+      EXPECT_NEAR(time.seconds, program.prediction.seconds, 1e-9 * time.seconds)
+          << bandwidth << " " << part;
+      EXPECT_NEAR(time.recomputing, program.prediction.recompute_seconds, 1e-9);
+      copied += program.prediction.bytes_out > 0 ? 1 : 0;
+      recomputed += time.recomputing > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(copied, 2) << "the plans were to copy";
+  EXPECT_GT(recomputed, 2) << "and to compute again";
 }
 
 }  // namespace
