@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "plan/checker.hpp"
+#include "plan/cost.hpp"
 #include "plan/planner.hpp"
 
 namespace lantern::exec {
@@ -22,6 +23,7 @@ Compiled compile(const layers::Network& network, const ModelOptions& options) {
                                            .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient});
   result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
+  plan::set_costs(result.selection.selected, options.device);
   result.program = plan::make_program(result.selection.selected, options.plan);
   plan::check(result.selection.selected, result.program);
   return result;

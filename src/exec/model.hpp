@@ -20,7 +20,13 @@ struct ModelOptions {
   std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
   std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
   int threads = 1;
-  plan::PlanOptions plan;        ///< budgets
+  plan::PlanOptions plan;  ///< budgets
+  /// What costs are estimated for when the plan has to choose: by default a desktop's CPU, so that
+  /// plans do not depend on the machine.
+  DeviceSpec device{.name = "cpu",
+                    .flops_per_second = 2.5e11,
+                    .memory_bytes_per_second = 2e10,
+                    .op_seconds = 5e-6};
   bool fuse_layers = true;
   bool input_gradient = false;
 };

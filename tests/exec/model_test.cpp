@@ -66,9 +66,9 @@ TEST(Model, TheArenaIsThePlans) {
             compiled.program.dump(compiled.selection.selected));
   // Every placed tensor lies inside it, at its offset from the same base.
   const std::byte* base = nullptr;
-  for (std::size_t i = 0; i < compiled.program.placements.size(); ++i) {
-    const plan::Placement& placement = compiled.program.placements[i];
-    if (placement.offset < 0) continue;
+  for (std::size_t i = 0; i < compiled.program.persistent.size(); ++i) {
+    if (compiled.program.persistent[i] == plan::kNone) continue;
+    const plan::Buffer& placement = compiled.program.buffers[compiled.program.persistent[i]];
     EXPECT_LE(placement.offset + placement.bytes, executor.arena_bytes());
     const auto bytes = executor.bytes(static_cast<graph::TensorId>(i));
     EXPECT_EQ(static_cast<Bytes>(bytes.size()), placement.bytes);

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/model.hpp"
+
+namespace lantern::test {
+
+/// A network whose weights must come out of training with the same bits whatever memory it is
+/// given. The list is one table; what is added to it is held to every plan.
+struct BudgetNet {
+  std::string name;
+  std::string cfg;  ///< a file of tests/data/cfg, or cfg text when it holds a line break
+  int size = 0;     ///< width and height, 0: as the cfg has it
+};
+std::vector<BudgetNet> budget_nets();
+
+layers::Network load(const BudgetNet& net);
+
+/// A model with data of its own, and its state after some iterations, as bits.
+std::vector<float> trained_state(const layers::Network& network, const exec::ModelOptions& options,
+                                 int iterations);
+
+}  // namespace lantern::test

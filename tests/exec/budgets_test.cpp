@@ -1,0 +1,93 @@
+// No memory option changes a bit of the result (memory.md, section 4).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "exec/budget_nets.hpp"
+
+namespace lantern::test {
+namespace {
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// LANTERN_FULL=1: the twenty iterations of the goals; otherwise as many as a quick run allows.
+bool full() { return std::getenv("LANTERN_FULL") != nullptr; }
+
+exec::ModelOptions options_for(std::int64_t mini_batch) {
+  exec::ModelOptions options;
+  options.training = true;
+  options.mini_batch = mini_batch;
+  options.forward_batch = 0;
+  options.threads = 2;
+  return options;
+}
+
+class Budgets : public ::testing::TestWithParam<BudgetNet> {};
+
+TEST_P(Budgets, ComputeTheSameBits) {
+  const layers::Network network = load(GetParam());
+  const int iterations = full() ? 20 : 2;
+  exec::ModelOptions options = options_for(full() ? 8 : 5);
+  const std::vector<float> free = trained_state(network, options, iterations);
+  ASSERT_FALSE(free.empty());
+  const exec::Compiled unlimited = exec::compile(network, options);
+  const Bytes most = unlimited.program.arena_bytes;
+  const Bytes least = plan::smallest_memory(unlimited.selection.selected, options.plan);
+  ASSERT_LT(least, most);
+  for (const double part : {0.5, 0.25, 0.12, 0.0}) {
+    options.plan.memory = least + static_cast<Bytes>(part * static_cast<double>(most - least));
+    const exec::Compiled compiled = exec::compile(network, options);
+    EXPECT_LE(compiled.program.arena_bytes, options.plan.memory);
+    EXPECT_TRUE(same_bits(trained_state(network, options, iterations), free))
+        << GetParam().name << " with " << format_bytes(options.plan.memory) << " of "
+        << format_bytes(most);
+  }
+}
+
+TEST_P(Budgets, BelowTheSmallestAreRefusedWithIt) {
+  const layers::Network network = load(GetParam());
+  exec::ModelOptions options = options_for(4);
+  const exec::Compiled unlimited = exec::compile(network, options);
+  const Bytes least = plan::smallest_memory(unlimited.selection.selected, options.plan);
+  options.plan.memory = least - 4096;
+  try {
+    exec::compile(network, options);
+    FAIL() << "a plan of less than the least";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kResource);
+    EXPECT_NE(std::string(error.what()).find(format_bytes(least)), std::string::npos)
+        << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, Budgets, ::testing::ValuesIn(budget_nets()), [](const auto& tested) {
+  std::string name = tested.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+class Chunks : public ::testing::TestWithParam<int> {};
+
+TEST_P(Chunks, ComputeTheSameBits) {
+  for (const BudgetNet& net : budget_nets()) {
+    if (!full() && net.name != "dropout" && net.name != "yolov4-tiny") continue;
+    const layers::Network network = load(net);
+    exec::ModelOptions options = options_for(GetParam());
+    const std::vector<float> whole = trained_state(network, options, 2);
+    for (const int chunks : {2, 4, 8}) {
+      options.plan.chunks = chunks;
+      EXPECT_TRUE(same_bits(trained_state(network, options, 2), whole))
+          << net.name << " in " << chunks << " chunks";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(MiniBatches, Chunks, ::testing::Values(32, 7));
+
+}  // namespace
+}  // namespace lantern::test
