@@ -318,15 +318,12 @@ class Replay {
       took_over = true;
     }
     if (out.buffer == out.root || took_over || out.begin == out.end) return std::nullopt;
-    // Made before by a run that took the bytes over, and written once more.
-    for (const Version version :
-         memory_->versions(out.buffer)
-             .subspan(static_cast<std::size_t>(out.first), static_cast<std::size_t>(out.images))) {
-      if (version == Memory::kUnset)
-        return fmt::format("makes {} in the bytes of {}, which it does not read", name(out),
-                           describe(selected_, program_, out.root));
-    }
-    return std::nullopt;
+    // Some run took the bytes over before, which ended the old value; this one writes more of it.
+    const std::span<const Version> held = memory_->versions(out.buffer);
+    if (std::ranges::any_of(held, [](Version version) { return version != Memory::kUnset; }))
+      return std::nullopt;
+    return fmt::format("makes {} in the bytes of {}, which it does not read", name(out),
+                       describe(selected_, program_, out.root));
   }
 
   void write(const Run& run, const Place& place) {

@@ -18,8 +18,8 @@ namespace lantern::plan {
 ///   persistent_bytes, alive in all programs, and are never copied; transients lie behind them.
 /// - kAlloc and kFree name buffers with bytes of their own, each at most once a program; nothing is
 ///   alive at the end. A buffer that takes over the bytes of another (`alias_of`) starts where that
-///   one starts, is not larger, and is made by runs that read the old value at the same address
-///   and whose op says so (`may_alias`); images that it overwrites are gone.
+///   one starts, is not larger, and is first made by a run that reads the old value at the address
+///   it writes and whose op says so (`may_alias`); images that it overwrites are gone.
 /// - Versions: the version of an image of a tensor is the number of the program's ops that have
 ///   written it. An op must find its reads, and what it adds to, in the version that the order of
 ///   the ops gives. Persistent tensors end a program in their last version. Sums (written, not
