@@ -66,11 +66,10 @@ struct KernelChoice {
   std::unique_ptr<Kernel> kernel;
 };
 
-/// Images that the bytes of a tensor divide into: data and values kept per image do; what belongs to
-/// parameters, and what stays between iterations, is used whole (0).
+/// Images that the bytes of a tensor divide into: data and values kept per image do; what belongs
+/// to parameters, and what stays between iterations, is used whole (0).
 inline std::int64_t images_of(const graph::Tensor& tensor) {
-  const bool whole = tensor.role == graph::Role::kParameter ||
-                     tensor.role == graph::Role::kState ||
+  const bool whole = tensor.role == graph::Role::kParameter || tensor.role == graph::Role::kState ||
                      tensor.role == graph::Role::kParameterGradient;
   return whole || tensor.type.shape.rank() < 2 ? 0 : tensor.type.shape[0];
 }

@@ -62,7 +62,8 @@ class Selector {
     return tensor.role == graph::Role::kState && tensor.type.shape.rank() >= 2;
   }
 
-  // Whether every operand that holds data of images divides into just as many as the kernel runs on.
+  // Whether every operand that holds data of images divides into just as many as the kernel runs
+  // on.
   bool divides(const SelectedOp& op, std::int64_t images) const {
     const auto fits = [&](std::uint32_t tensor) {
       const std::int64_t own = result_.selected.tensors[tensor].images;

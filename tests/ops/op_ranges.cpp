@@ -174,10 +174,9 @@ void OpRanges::compare_op(std::size_t index, const ops::RunContext& context,
     }
     const std::vector<Bytes> parts = written(op);
     for (std::size_t k = 0; k < op.writes.size(); ++k) {
-      ASSERT_TRUE(parts[k] == whole[k])
-          << op.op << " (" << op.kernel << ") of layer " << op.layer << ": "
-          << selection_.selected.tensors[op.writes[k]].name << " differs in " << cuts.size() - 1
-          << " ranges";
+      ASSERT_TRUE(parts[k] == whole[k]) << op.op << " (" << op.kernel << ") of layer " << op.layer
+                                        << ": " << selection_.selected.tensors[op.writes[k]].name
+                                        << " differs in " << cuts.size() - 1 << " ranges";
       if (cuts.size() < 3) continue;
       coverage.divided.insert(op.op);
       const bool adds = op.accumulates[k];

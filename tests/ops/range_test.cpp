@@ -20,9 +20,8 @@ namespace {
 
 constexpr std::int64_t kImages = 7;  // the last of the groups of four is not full
 
-// What no reference network holds: dropped values, a pool folded into the batch norm before it, maps
-// that are too large for the byte index, a mean over the map that others read too, sums into a
-// gradient.
+// What no reference network holds: dropped values, a pool folded into the batch norm before it,
+// windows too large for a byte index, maps with several readers so that gradients are added to.
 constexpr const char* kExtraNetworks[] = {
     R"([net]
 width=24
@@ -111,17 +110,52 @@ probability=0.5
 output=6
 activation=linear
 [softmax]
+)",
+    R"([net]
+width=8
+height=8
+channels=3
+batch=7
+max_batches=100
+learning_rate=0.01
+[convolutional]
+filters=20
+size=1
+activation=linear
+[activation]
+activation=mish
+[convolutional]
+filters=24
+size=3
+pad=1
+activation=linear
+[shortcut]
+from=0
+activation=linear
+[upsample]
+stride=2
+[maxpool]
+size=2
+stride=2
+[route]
+layers=-1,3,0
+[convolutional]
+filters=3
+size=1
+activation=linear
+[cost]
+type=sse
 )"};
 
 // Ops that run whole, with the reason.
 constexpr std::array kWhole{
-    std::string_view{"adam_step"},               // on parameters
-    std::string_view{"add_parameter_gradient"},  // on values per channel
-    std::string_view{"batch_norm_rolling"},      // on values per channel
-    std::string_view{"cross_batch_merge"},       // on values per channel
-    std::string_view{"finite_check"},            // on parameter gradients
-    std::string_view{"linear_backward_weights"}, // sums in registers; its operands are vectors
-    std::string_view{"sgd_step"},                // on parameters
+    std::string_view{"adam_step"},                // on parameters
+    std::string_view{"add_parameter_gradient"},   // on values per channel
+    std::string_view{"batch_norm_rolling"},       // on values per channel
+    std::string_view{"cross_batch_merge"},        // on values per channel
+    std::string_view{"finite_check"},             // on parameter gradients
+    std::string_view{"linear_backward_weights"},  // sums in registers; its operands are vectors
+    std::string_view{"sgd_step"},                 // on parameters
 };
 
 std::vector<std::string> networks() {

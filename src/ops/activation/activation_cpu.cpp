@@ -106,23 +106,24 @@ KernelChoice choose_activation_backward(const Op& op, const SelectContext& conte
   Layout layout = mixes_channels(kind) ? Layout{} : context.data_layout(op.inputs[1]);
   if (accumulate && !mixes_channels(kind)) layout = context.data_layout(op.outputs[0]);
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
-  KernelChoice choice{
-      .name = "cpu",
-      .inputs = {layout, layout},
-      .outputs = {layout},
-      .images = e.n,
-      .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
-        const BlockedExtents part = e.with_images(run.images);
-        const auto* dy = static_cast<const float*>(o[0]);
-        const auto* saved = static_cast<const float*>(o[1]);
-        auto* dx = static_cast<float*>(o[2]);
-        if (mixes_channels(kind)) {
-          channel_gradient(kind, saved, dy, dx, part.n, e.c, e.spatial, accumulate, threads);
-        } else {
-          with_block(e.block,
-                     [&](auto b) { backward<b()>(dy, saved, dx, part, kind, accumulate, threads); });
-        }
-      })};
+  KernelChoice choice{.name = "cpu",
+                      .inputs = {layout, layout},
+                      .outputs = {layout},
+                      .images = e.n,
+                      .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
+                        const BlockedExtents part = e.with_images(run.images);
+                        const auto* dy = static_cast<const float*>(o[0]);
+                        const auto* saved = static_cast<const float*>(o[1]);
+                        auto* dx = static_cast<float*>(o[2]);
+                        if (mixes_channels(kind)) {
+                          channel_gradient(kind, saved, dy, dx, part.n, e.c, e.spatial, accumulate,
+                                           threads);
+                        } else {
+                          with_block(e.block, [&](auto b) {
+                            backward<b()>(dy, saved, dx, part, kind, accumulate, threads);
+                          });
+                        }
+                      })};
   if (!accumulate && !mixes_channels(kind)) choice.may_alias.push_back({0, 0});
   return choice;
 }

@@ -177,28 +177,28 @@ KernelChoice choose_weighted_add_backward_source(const Op& op, const SelectConte
   const Normalization normalization = normalization_of(params.add, params.inputs, result);
   const BlockedExtents to(source, layout.block);
   const int threads = context.threads;
-  return {
-      .name = "cpu",
-      .inputs = {layout, Layout{}},
-      .outputs = {layout},
-      .scratch = {weight_bytes(normalization)},
-      .images = to.n,
-      .kernel = make_kernel([=, index = params.index](std::span<void* const> o, const RunContext& run) {
-        const auto* dy = static_cast<const float*>(o[0]);
-        auto* dx = static_cast<float*>(o[2]);
-        auto* weights = static_cast<float*>(o[3]);
-        normalization.apply(static_cast<const float*>(o[1]), weights);
-        const float* w = weights + index * normalization.sets;
-        parallel_for(run.images, threads, [&](std::int64_t image) {
-          if (!accumulate) {
-            std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
-          }
-          for_each_add_pair(result, source, layout.block, image,
-                            [&](std::int64_t c, std::int64_t a, std::int64_t b) {
-                              dx[b] += w[normalization.sets > 1 ? c : 0] * dy[a];
-                            });
-        });
-      })};
+  return {.name = "cpu",
+          .inputs = {layout, Layout{}},
+          .outputs = {layout},
+          .scratch = {weight_bytes(normalization)},
+          .images = to.n,
+          .kernel = make_kernel(
+              [=, index = params.index](std::span<void* const> o, const RunContext& run) {
+                const auto* dy = static_cast<const float*>(o[0]);
+                auto* dx = static_cast<float*>(o[2]);
+                auto* weights = static_cast<float*>(o[3]);
+                normalization.apply(static_cast<const float*>(o[1]), weights);
+                const float* w = weights + index * normalization.sets;
+                parallel_for(run.images, threads, [&](std::int64_t image) {
+                  if (!accumulate) {
+                    std::fill_n(dx + to.offset(image, 0), to.blocks * to.plane(), 0.0F);
+                  }
+                  for_each_add_pair(result, source, layout.block, image,
+                                    [&](std::int64_t c, std::int64_t a, std::int64_t b) {
+                                      dx[b] += w[normalization.sets > 1 ? c : 0] * dy[a];
+                                    });
+                });
+              })};
 }
 
 KernelChoice choose_weighted_add_backward_weights(const Op& op, const SelectContext& context) {

@@ -90,17 +90,17 @@ KernelChoice choose_batch_norm_backward_reduce(const graph::Op& op, const Select
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
           .images = s.images,
           .carries = true,
-          .kernel = make_kernel([s, threads = context.threads,
-                                 kind = op.params_as<BatchNormParams>().activation](
-                                    std::span<void* const> o, const RunContext& run) {
-            auto* partial = static_cast<double*>(o[8]);
-            batch_norm::partial_reduce(
-                s.extents, channels_at(o, 2), read(o[0], s.extents), read(o[1], s.extents), kind, 0,
-                run.images, batch_norm::partial_of_image(s.extents, partial, run.first_image),
-                threads);
-            if (!run.is_last()) return;
-            batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
-          })};
+          .kernel = make_kernel(
+              [s, threads = context.threads, kind = op.params_as<BatchNormParams>().activation](
+                  std::span<void* const> o, const RunContext& run) {
+                auto* partial = static_cast<double*>(o[8]);
+                batch_norm::partial_reduce(
+                    s.extents, channels_at(o, 2), read(o[0], s.extents), read(o[1], s.extents),
+                    kind, 0, run.images,
+                    batch_norm::partial_of_image(s.extents, partial, run.first_image), threads);
+                if (!run.is_last()) return;
+                batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
+              })};
 }
 
 KernelChoice choose_batch_norm_backward_apply(const graph::Op& op, const SelectContext& context) {
@@ -113,14 +113,14 @@ KernelChoice choose_batch_norm_backward_apply(const graph::Op& op, const SelectC
       .outputs = {s.layout},
       .images = s.images};
   if (!accumulate) choice.may_alias.push_back({0, 0});
-  choice.kernel =
-      make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
-                   kind = params.activation](std::span<void* const> o, const RunContext& run) {
-        batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
-                                   fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
-                                   read(o[0], s.extents), read(o[1], s.extents),
-                                   write(o[8], s.extents), kind, accumulate, 0, run.images, threads);
-      });
+  choice.kernel = make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
+                               kind = params.activation](std::span<void* const> o,
+                                                         const RunContext& run) {
+    batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
+                               fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
+                               read(o[0], s.extents), read(o[1], s.extents), write(o[8], s.extents),
+                               kind, accumulate, 0, run.images, threads);
+  });
   return choice;
 }
 

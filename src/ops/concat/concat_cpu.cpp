@@ -107,11 +107,10 @@ KernelChoice choose_concat_forward(const Op& op, const SelectContext& context) {
   const int threads = context.threads;
   std::vector<BlockedExtents> from;
   for (const TensorId id : op.inputs) from.emplace_back(context.shape(id), layout.block);
-  KernelChoice choice{
-      .name = "cpu",
-      .inputs = std::vector<Layout>(op.inputs.size(), layout),
-      .outputs = {layout},
-      .images = to.n};
+  KernelChoice choice{.name = "cpu",
+                      .inputs = std::vector<Layout>(op.inputs.size(), layout),
+                      .outputs = {layout},
+                      .images = to.n};
   choice.kernel = make_kernel([=, slices = op.params_as<ConcatParams>().slices](
                                   std::span<void* const> o, const RunContext& run) {
     const auto sources = static_cast<std::int64_t>(from.size());

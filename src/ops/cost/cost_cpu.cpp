@@ -91,11 +91,12 @@ KernelChoice choose_cost_backward(const Op& op, const SelectContext& context) {
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const auto* delta = static_cast<const float*>(o[0]);
             auto* dx = static_cast<float*>(o[1]);
-            parallel_ranges(e.with_images(run.images).elements(), threads, [&](std::int64_t begin, std::int64_t end) {
-              for (std::int64_t i = begin; i < end; ++i) {
-                dx[i] = accumulate ? dx[i] + scale * delta[i] : scale * delta[i];
-              }
-            });
+            parallel_ranges(e.with_images(run.images).elements(), threads,
+                            [&](std::int64_t begin, std::int64_t end) {
+                              for (std::int64_t i = begin; i < end; ++i) {
+                                dx[i] = accumulate ? dx[i] + scale * delta[i] : scale * delta[i];
+                              }
+                            });
           })};
 }
 

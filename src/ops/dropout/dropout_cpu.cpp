@@ -84,8 +84,7 @@ KernelChoice choose(const Op& op, const SelectContext& context, const Layout& la
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const bool accumulate = op.accumulates[0];
   const int threads = context.threads;
-  KernelChoice choice{
-      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
+  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
   choice.kernel = make_kernel([=, probability = params.probability, layer = params.layer](
                                   std::span<void* const> o, const RunContext& run) {

@@ -130,8 +130,7 @@ KernelChoice choose_linear_forward(const Op& op, const SelectContext& context) {
             const auto* weights = static_cast<const float*>(o[1]);
             parallel_for(out, threads, [&](std::int64_t row) {
               forward_row(weights + row * in, static_cast<const float*>(o[0]),
-                          biased ? static_cast<const float*>(o[2])[row] : 0.0F, run.images, in,
-                          out,
+                          biased ? static_cast<const float*>(o[2])[row] : 0.0F, run.images, in, out,
                           static_cast<float*>(o.back()) + row);
             });
           })};
@@ -224,7 +223,9 @@ KernelChoice choose_clamp_gradient(const Op& op, const SelectContext& context) {
           .images = e.n,
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             if (o[0] != o[1])
-              std::memcpy(o[1], o[0], static_cast<std::size_t>(e.with_images(run.images).elements()) * sizeof(float));
+              std::memcpy(
+                  o[1], o[0],
+                  static_cast<std::size_t>(e.with_images(run.images).elements()) * sizeof(float));
           })};
 }
 
@@ -233,18 +234,18 @@ KernelChoice choose_clamp_gradient_backward(const Op& op, const SelectContext& c
   const Layout layout = context.data_layout(accumulate ? op.outputs[0] : op.inputs[0]);
   const BlockedExtents e(context.shape(op.inputs[0]), layout.block);
   const int threads = context.threads;
-  KernelChoice choice{
-      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
+  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = e.n};
   if (!accumulate) choice.may_alias.push_back({0, 0});
   choice.kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
     const auto* dy = static_cast<const float*>(o[0]);
     auto* dx = static_cast<float*>(o[1]);
-    parallel_ranges(e.with_images(run.images).elements(), threads, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const float d = std::clamp(dy[i], -1.0F, 1.0F);
-        dx[i] = accumulate ? dx[i] + d : d;
-      }
-    });
+    parallel_ranges(e.with_images(run.images).elements(), threads,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const float d = std::clamp(dy[i], -1.0F, 1.0F);
+                        dx[i] = accumulate ? dx[i] + d : d;
+                      }
+                    });
   });
   return choice;
 }

@@ -208,8 +208,7 @@ KernelChoice choose_max_pool_forward(const graph::Op& op, const SelectContext& c
   const BlockedExtents out(Shape{g.n, g.c, g.oh, g.ow}, layout.block);
   const bool wide_index = g.kh * g.kw > 256;
   const Bytes rows = round_up(row_bytes(g, layout.block), 64);
-  KernelChoice choice{
-      .name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = g.n};
+  KernelChoice choice{.name = "cpu", .inputs = {layout}, .outputs = {layout}, .images = g.n};
   if (params.keeps_index) choice.outputs.push_back(layout);
   choice.scratch = {rows * 2 * threads};
   choice.kernel = make_kernel([=, keeps = params.keeps_index](std::span<void* const> o,
