@@ -78,9 +78,8 @@ void OpBench::make_ready() {
   if (reorders > 0) label_ += fmt::format(" +{} reorder", reorders);
 
   plan::Program program = plan::make_program(selected);
-  std::vector<bool> placed;
-  for (const plan::Placement& placement : program.placements)
-    placed.push_back(placement.offset >= 0);
+  std::vector<bool> placed(selected.tensors.size(), false);
+  for (const plan::Buffer& buffer : program.buffers) placed[buffer.tensor] = true;
   executor_ =
       std::make_unique<exec::Executor>(std::move(selection), std::move(program), options_.threads);
   for (const TensorId id : filled_) {
