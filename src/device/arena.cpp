@@ -10,7 +10,7 @@
 
 namespace lantern::device {
 
-Arena::Arena(Bytes bytes) : bytes_(bytes) {
+Arena::Arena(Bytes bytes, ArenaOptions options) : bytes_(bytes) {
   if (bytes == 0) return;
   // The system hands out more than it has and ends the process later; what cannot fit is refused
   // here.
@@ -21,19 +21,27 @@ Arena::Arena(Bytes bytes) : bytes_(bytes) {
                 "batch or network size needs less; `lantern plan` shows how much",
                 format_bytes(bytes), format_bytes(usable));
   }
-  void* block = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+  constexpr Bytes kPage = 4_KiB;
+  const Bytes guard = options.guard ? kPage : 0;
+  block_bytes_ = static_cast<std::size_t>(round_up(bytes, kPage) + 2 * guard);
+  void* block = mmap(nullptr, block_bytes_, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (block == MAP_FAILED) {
     throw Error(ErrorCode::kResource, "", "the system refused an arena of {}: {}",
                 format_bytes(bytes), std::strerror(errno));
   }
+  block_ = block;
+  data_ = static_cast<std::byte*>(block) + guard;
+  if (options.guard) {
+    mprotect(block, kPage, PROT_NONE);
+    mprotect(data_ + round_up(bytes, kPage), kPage, PROT_NONE);
+  }
   // Large pages spare the kernels most of their address translation; a refusal is no fault.
-  madvise(block, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
-  data_ = static_cast<std::byte*>(block);
+  madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
 }
 
 Arena::~Arena() {
-  if (data_ != nullptr) munmap(data_, static_cast<std::size_t>(bytes_));
+  if (block_ != nullptr) munmap(block_, block_bytes_);
 }
 
 }  // namespace lantern::device

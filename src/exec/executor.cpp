@@ -8,30 +8,67 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "device/pin.hpp"
 
 namespace lantern::exec {
 
-Executor::Executor(ops::Selection selection, plan::Program program, int threads)
+Executor::Executor(ops::Selection selection, plan::Program program, const ExecutorOptions& options)
     : selection_(std::move(selection)),
       program_(std::move(program)),
-      threads_(threads),
-      arena_(program_.arena_bytes),
-      buffer_of_(program_.persistent) {
+      threads_(options.threads),
+      poison_(options.poison),
+      arena_(options.arena),
+      buffer_of_(program_.persistent),
+      trace_(options.trace),
+      trace_start_(trace_ ? trace_->start() : device::Clock::now()) {
+  if (arena_ == nullptr) {
+    arena_ = std::make_shared<device::Arena>(program_.arena_bytes,
+                                             device::ArenaOptions{.guard = options.guard});
+  }
+  LANTERN_ASSERT(arena_->bytes() >= program_.arena_bytes, "a shared arena holds every program");
   omp_set_num_threads(threads_);  // primitives are made for the team that runs them
+  if (!options.compute_cores.empty()) pin(options.compute_cores);
   for (std::size_t kind = 0; kind < program_.programs.size(); ++kind)
     fix_addresses(program_.programs[kind], addresses_[kind]);
+  find_shared_buffers();
+  profile_.resize(selection_.selected.ops.size());
+  for (std::uint32_t i = 0; i < profile_.size(); ++i) profile_[i].op = i;
+  if (trace_) trace_source_ = trace_->attach(selection_.selected, program_);
+  copies_ = std::make_unique<Copies>(selection_.selected, program_, options, arena_, trace_source_,
+                                     trace_start_);
+}
+
+void Executor::pin(const std::vector<int>& cores) const {
+  // A refusal cannot leave a parallel region: this thread is asked first.
+  device::pin_thread(pthread_self(), std::span(cores).first(1));
+#pragma omp parallel num_threads(threads_)
+  {
+    const auto member = static_cast<std::size_t>(omp_get_thread_num());
+    try {
+      device::pin_thread(pthread_self(), std::span(cores).subspan(member % cores.size(), 1));
+    } catch (const Error& error) {
+      log::warning("{}", error.what());
+    }
+  }
+}
+
+void Executor::find_shared_buffers() {
+  takes_over_.resize(program_.buffers.size());
+  taken_over_.resize(program_.buffers.size());
   for (std::uint32_t i = 0; i < program_.buffers.size(); ++i) {
     const plan::Buffer& buffer = program_.buffers[i];
     if (buffer_of_[buffer.tensor] == plan::kNone && buffer.images == 0)
       buffer_of_[buffer.tensor] = i;
+    if (buffer.alias_of == plan::kNone || buffer.alias_of == i) continue;
+    takes_over_[i] = true;
+    taken_over_[buffer.alias_of] = true;
   }
-  profile_.resize(selection_.selected.ops.size());
-  for (std::uint32_t i = 0; i < profile_.size(); ++i) profile_[i].op = i;
 }
 
 void Executor::fix_addresses(plan::InstructionList& list, std::vector<void*>& addresses) {
   for (const plan::Operand& operand : list.operands) {
-    addresses.push_back(arena_.at(program_.buffers[operand.buffer].offset + operand.skip));
+    addresses.push_back(arena_->at(program_.buffers[operand.buffer].offset + operand.skip));
   }
   for (const plan::Run& run : list.runs) {
     if (run.images > 0) selection_.kernels[run.op]->prepare(run.images);
@@ -50,33 +87,129 @@ void Executor::run_op(graph::ProgramKind kind, std::uint32_t index, ops::RunCont
       context);
 }
 
-void Executor::run(graph::ProgramKind kind, const ops::RunContext& given) {
-  omp_set_num_threads(threads_);  // oneDNN takes its team size from here; a per-thread setting
-  ops::RunContext context = given;
-  const plan::InstructionList& list = program_.of(kind);
-  for (const plan::Instruction& instruction : list.instructions) {
-    if (instruction.kind != plan::Instruction::Kind::kRun) continue;
-    if (!profiling_) {
-      run_op(kind, instruction.index, context);
-      continue;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    run_op(kind, instruction.index, context);
-    OpTime& time = profile_[list.runs[instruction.index].op];
-    time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    ++time.runs;
+double Executor::op_seconds(const plan::Run& run) const {
+  const graph::SelectedOp& op = selection_.selected.ops[run.op];
+  if (run.images == 0 || op.images == 0) return op.seconds;
+  return op.seconds * static_cast<double>(run.images) / static_cast<double>(op.images);
+}
+
+std::int64_t Executor::now_ns() const {
+  if (const VirtualClock* clock = copies_->clock())
+    return static_cast<std::int64_t>((clock->epoch() + clock->seconds()) * 1e9);
+  return std::chrono::nanoseconds(device::Clock::now() - trace_start_).count();
+}
+
+double Executor::virtual_seconds() const {
+  LANTERN_ASSERT(copies_->clock() != nullptr, "only a virtual device has a virtual clock");
+  return copies_->clock()->seconds();
+}
+
+// A buffer that works in place of another shares its bytes: they live on, and keep what they hold.
+void Executor::change_life(graph::ProgramKind kind, const plan::Instruction& instruction) {
+  const std::uint32_t index = instruction.index;
+  const bool begins = instruction.kind == plan::Instruction::Kind::kAlloc;
+  if (begins ? takes_over_[index] : taken_over_[index]) return;
+  const plan::Buffer& buffer = program_.buffers[index];
+  if (poison_) std::memset(arena_->at(buffer.offset), 0xff, static_cast<std::size_t>(buffer.bytes));
+  live_ += begins ? buffer.bytes : -buffer.bytes;
+  if (trace_) {
+    const std::int64_t now = now_ns();
+    trace_->add(Trace::kCompute, {.kind = TraceEvent::Kind::kLive,
+                                  .program = static_cast<std::uint8_t>(kind),
+                                  .source = trace_source_,
+                                  .index = index,
+                                  .begin_ns = now,
+                                  .end_ns = now,
+                                  .live = live_});
   }
 }
 
-std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind,
-                                                     const ops::RunContext& given) {
-  omp_set_num_threads(threads_);
+void Executor::step(graph::ProgramKind kind, const plan::Instruction& instruction,
+                    ops::RunContext& context) {
+  using Kind = plan::Instruction::Kind;
+  const std::uint32_t index = instruction.index;
+  TraceEvent::Kind traced = TraceEvent::Kind::kRun;
+  const std::int64_t begin = trace_ ? now_ns() : 0;
+  switch (instruction.kind) {
+    case Kind::kAlloc:
+    case Kind::kFree:
+      return change_life(kind, instruction);
+    case Kind::kOut:
+      return copies_->out(index);
+    case Kind::kIn:
+      return copies_->in(index);
+    case Kind::kWaitOut:
+      copies_->wait_out(index);
+      traced = TraceEvent::Kind::kWaitOut;
+      break;
+    case Kind::kWaitIn:
+      copies_->wait_in(index);
+      traced = TraceEvent::Kind::kWaitIn;
+      break;
+    case Kind::kRun: {
+      const plan::Run& run = program_.of(kind).runs[index];
+      if (VirtualClock* clock = copies_->clock()) clock->run(op_seconds(run));
+      if (!profiling_) {
+        run_op(kind, index, context);
+        break;
+      }
+      const auto start = std::chrono::steady_clock::now();
+      run_op(kind, index, context);
+      OpTime& time = profile_[run.op];
+      time.seconds +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      ++time.runs;
+      break;
+    }
+  }
+  if (!trace_) return;
+  trace_->add(Trace::kCompute, {.kind = traced,
+                                .program = static_cast<std::uint8_t>(kind),
+                                .source = trace_source_,
+                                .index = index,
+                                .begin_ns = begin,
+                                .end_ns = now_ns()});
+}
+
+template <typename AfterRun>
+void Executor::walk(graph::ProgramKind kind, const ops::RunContext& given, AfterRun after_run) {
+  omp_set_num_threads(threads_);  // oneDNN takes its team size from here; a per-thread setting
   ops::RunContext context = given;
+  copies_->begin(kind);
+  live_ = program_.persistent_bytes;
+  const std::int64_t begin = trace_ ? now_ns() : 0;
+  try {
+    for (const plan::Instruction& instruction : program_.of(kind).instructions) {
+      step(kind, instruction, context);
+      if (instruction.kind == plan::Instruction::Kind::kRun && !after_run(instruction.index)) {
+        copies_->abandon();
+        return;
+      }
+    }
+    copies_->finish();
+  } catch (...) {
+    copies_->abandon();
+    throw;
+  }
+  if (trace_) {
+    trace_->add(Trace::kCompute, {.kind = TraceEvent::Kind::kProgram,
+                                  .program = static_cast<std::uint8_t>(kind),
+                                  .source = trace_source_,
+                                  .begin_ns = begin,
+                                  .end_ns = now_ns()});
+  }
+}
+
+void Executor::run(graph::ProgramKind kind, const ops::RunContext& context) {
+  walk(kind, context, [](std::uint32_t) { return true; });
+}
+
+std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind,
+                                                     const ops::RunContext& context) {
   const plan::InstructionList& list = program_.of(kind);
-  for (const plan::Instruction& instruction : list.instructions) {
-    if (instruction.kind != plan::Instruction::Kind::kRun) continue;
-    run_op(kind, instruction.index, context);
-    const plan::Run& run = list.runs[instruction.index];
+  std::optional<std::string> found;
+  walk(kind, context, [&](std::uint32_t index) {
+    const plan::Run& run = list.runs[index];
     const graph::SelectedOp& op = selection_.selected.ops[run.op];
     const bool is_last = run.images == 0 || run.first_image + run.images == op.images;
     for (std::size_t i = 0; i < op.writes.size(); ++i) {
@@ -85,22 +218,24 @@ std::optional<std::string> Executor::find_non_finite(graph::ProgramKind kind,
       if (info.images == 0 && !is_last) continue;  // a sum that is not complete yet
       const plan::Operand& operand = list.operands[run.first_operand + op.reads.size() + i];
       const auto* values = reinterpret_cast<const float*>(
-          arena_.at(program_.buffers[operand.buffer].offset + operand.skip));
+          arena_->at(program_.buffers[operand.buffer].offset + operand.skip));
       const Bytes bytes =
           info.images > 0 && run.images > 0 ? info.bytes / info.images * run.images : info.bytes;
       const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
-      if (!std::all_of(values, values + count, [](float v) { return std::isfinite(v); }))
-        return info.name;
+      if (std::all_of(values, values + count, [](float v) { return std::isfinite(v); })) continue;
+      found = info.name;
+      return false;
     }
-  }
-  return std::nullopt;
+    return true;
+  });
+  return found;
 }
 
 std::span<std::byte> Executor::bytes(graph::TensorId tensor) {
   const std::uint32_t buffer = buffer_of_[graph::index(tensor)];
   LANTERN_ASSERT(buffer != plan::kNone, "only tensors that are kept whole have bytes");
   const plan::Buffer& placed = program_.buffers[buffer];
-  return {arena_.at(placed.offset), static_cast<std::size_t>(placed.bytes)};
+  return {arena_->at(placed.offset), static_cast<std::size_t>(placed.bytes)};
 }
 
 std::span<const std::byte> Executor::bytes(graph::TensorId tensor) const {
@@ -131,7 +266,7 @@ std::vector<float> Executor::read(graph::TensorId tensor) const {
 }
 
 void Executor::poison_transients() {
-  std::memset(arena_.at(program_.persistent_bytes), 0xff,
+  std::memset(arena_->at(program_.persistent_bytes), 0xff,
               static_cast<std::size_t>(program_.arena_bytes - program_.persistent_bytes));
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/arena.hpp"
+#include "exec/copies.hpp"
+#include "exec/executor_options.hpp"
 #include "ops/kernel.hpp"
 #include "ops/select.hpp"
 #include "plan/program.hpp"
@@ -20,15 +23,23 @@ struct OpTime {
   std::int64_t runs = 0;
 };
 
-/// Walks the instruction lists of one network on the CPU. Owns the arena; allocates nothing after
-/// construction.
+/// Walks the instruction lists of one network on the CPU, and has its copies made meanwhile.
+/// Allocates nothing after construction.
 class Executor {
  public:
   /// Makes every kernel ready and fixes the addresses of every run. Persistent tensors start as
   /// zeros.
-  Executor(ops::Selection selection, plan::Program program, int threads);
+  Executor(ops::Selection selection, plan::Program program, int threads)
+      : Executor(std::move(selection), std::move(program), ExecutorOptions{.threads = threads}) {}
+  Executor(ops::Selection selection, plan::Program program, const ExecutorOptions& options);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
+  /// Throws when a copy fails or does not get on. What the program writes besides persistent
+  /// tensors is lost then, and the next run starts anew.
   void run(graph::ProgramKind kind, const ops::RunContext& context);
+  /// With a virtual device: seconds of the last run by the cost model.
+  double virtual_seconds() const;
 
   /// Runs a program op by op and stops at the first f32 tensor that holds NaN or infinity; its
   /// name, or nothing. For finding the cause after a run has failed: as slow as reading everything
@@ -54,8 +65,19 @@ class Executor {
   const graph::Selected& selected() const { return selection_.selected; }
   const plan::Program& program() const { return program_; }
   Bytes arena_bytes() const { return program_.arena_bytes; }
+  const std::shared_ptr<device::Arena>& arena() const { return arena_; }
 
  private:
+  // Walks a program; `after_run(index)` says whether to go on.
+  template <typename AfterRun>
+  void walk(graph::ProgramKind kind, const ops::RunContext& given, AfterRun after_run);
+  void step(graph::ProgramKind kind, const plan::Instruction& instruction,
+            ops::RunContext& context);
+  void pin(const std::vector<int>& cores) const;
+  void find_shared_buffers();
+  void change_life(graph::ProgramKind kind, const plan::Instruction& instruction);
+  double op_seconds(const plan::Run& run) const;
+  std::int64_t now_ns() const;
   // Address of every operand of a program's runs, parallel to InstructionList::operands.
   void fix_addresses(plan::InstructionList& list, std::vector<void*>& addresses);
   void run_op(graph::ProgramKind kind, std::uint32_t run, ops::RunContext& context);
@@ -63,9 +85,17 @@ class Executor {
   ops::Selection selection_;
   plan::Program program_;
   int threads_;
-  device::Arena arena_;
+  bool poison_;
+  std::shared_ptr<device::Arena> arena_;
   std::array<std::vector<void*>, graph::kProgramKinds> addresses_;
   std::vector<std::uint32_t> buffer_of_;  // by tensor: the buffer that holds all of it, else kNone
+  std::vector<bool> takes_over_,
+      taken_over_;  // by buffer: works in place of another, or another of it
+  std::shared_ptr<Trace> trace_;
+  std::uint32_t trace_source_ = 0;
+  device::Clock::time_point trace_start_;
+  Bytes live_ = 0;
+  std::unique_ptr<Copies> copies_;
   bool profiling_ = false;
   std::vector<OpTime> profile_;
 };
