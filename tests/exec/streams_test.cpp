@@ -86,7 +86,7 @@ TEST(Streams, NoDelayOfCopiesChangesABit) {
 
 TEST(Streams, CopiesRunBesideTheComputing) {
   // Every op and every copy takes 10 ms: one after the other they would take three times as long.
-  constexpr double kStep = 0.01;
+  static constexpr double kStep = 0.01;
   Chain chain{.layers = 8, .bytes = 64_KiB};
   chain.before_op = [](int) { std::this_thread::sleep_for(std::chrono::duration<double>(kStep)); };
   DeviceSpec spec = fast_device();
