@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -264,10 +266,18 @@ TEST(Measure, FindsTheLinkOfATier) {
   const LinkSpec link{
       .out_bytes_per_second = 300e6, .in_bytes_per_second = 500e6, .latency_seconds = 0.004};
   HostTier tier({.bytes = 96_MiB, .link = link});
-  const LinkSpec measured = measure(tier, 96_MiB);
-  EXPECT_NEAR(measured.out_bytes_per_second, 300e6, 45e6);
-  EXPECT_NEAR(measured.in_bytes_per_second, 500e6, 75e6);
-  EXPECT_NEAR(measured.latency_seconds, 0.004, 0.002);
+  LinkSpec best;  // of several: other work on the machine slows copies down
+  best.latency_seconds = 1;
+  for (int i = 0; i < 4; ++i) {
+    const LinkSpec measured = measure(tier, 96_MiB);
+    best.out_bytes_per_second = std::max(best.out_bytes_per_second, measured.out_bytes_per_second);
+    best.in_bytes_per_second = std::max(best.in_bytes_per_second, measured.in_bytes_per_second);
+    best.latency_seconds = std::min(best.latency_seconds, measured.latency_seconds);
+    if (best.out_bytes_per_second > 285e6 && best.in_bytes_per_second > 475e6) break;
+  }
+  EXPECT_NEAR(best.out_bytes_per_second, 300e6, 30e6);
+  EXPECT_NEAR(best.in_bytes_per_second, 500e6, 50e6);
+  EXPECT_NEAR(best.latency_seconds, 0.004, 0.001);
 }
 
 TEST(Measure, GivesALinkForDiskAndMemory) {

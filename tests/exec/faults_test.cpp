@@ -238,7 +238,11 @@ TEST(Faults, ComparingNoticesAChangedByte) {
   const Chain chain{.layers = 8, .evict = Evict::kToHost};
   for (const Direction direction : {Direction::kOut, Direction::kIn}) {
     const auto host = std::make_shared<ChangingTier>(chain.program().host_bytes, direction, 2);
-    const ExecutorOptions options{.host = host, .compare_copies = true};
+    // Without threads: the change is no race of the test's own.
+    const ExecutorOptions options{.host = host,
+                                  .compare_copies = true,
+                                  .virtual_device = DeviceSpec{.host = {.out_bytes_per_second = 1,
+                                                                        .in_bytes_per_second = 1}}};
     if (direction == Direction::kOut) {
       expect_in({"changed while they were copied", "the copy out of a1"}, failure(chain, options));
     } else {

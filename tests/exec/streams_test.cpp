@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -97,7 +98,8 @@ TEST(Streams, CopiesRunBesideTheComputing) {
   Executor executor(chain.selection(), chain.program(), options);
   chain.feed(executor);
   double best = 1e9;
-  for (int i = 0; i < 5; ++i) {
+  const double bound = (17 + 2) * kStep * 1.15;
+  for (int i = 0; i < 10 && best > bound; ++i) {
     const auto start = std::chrono::steady_clock::now();
     executor.run(ProgramKind::kMiniBatch, {});
     best = std::min(
@@ -105,7 +107,7 @@ TEST(Streams, CopiesRunBesideTheComputing) {
   }
   // 17 ops; the last copy out and the first copy in are waited for with nothing beside them.
   EXPECT_GT(best, 17 * kStep);
-  EXPECT_LT(best, (17 + 2) * kStep * 1.15);
+  EXPECT_LT(best, bound);
 }
 
 TEST(Streams, SeveralProgramsTakeTurnsInOneArena) {
