@@ -145,6 +145,7 @@ class Builder {
       if (piece.uses.empty() || piece.uses.back() != number) piece.uses.push_back(number);
       if (writes && (piece.writers.empty() || piece.writers.back() != number))
         piece.writers.push_back(number);
+      if (writes && !operand.needs) piece.complete = number;
       problem_.operands.push_back(operand);
     };
     for (const std::uint32_t tensor : op.reads) add(tensor, false, false);

@@ -20,6 +20,7 @@ struct Piece {
   bool scratch = false;
   std::vector<std::uint32_t> uses;     ///< steps that touch it, ascending
   std::vector<std::uint32_t> writers;  ///< steps that write it
+  std::uint32_t complete = 0;          ///< the step that writes the last part of its first contents
   /// Its writers can run again: one op of the pass, nothing added up, nothing persistent written.
   bool can_recompute = false;
   double recompute_seconds = 0;  ///< of its own writers

@@ -7,8 +7,8 @@ namespace lantern::plan {
 namespace {
 constexpr int kDeepestRecomputation = 4000;
 // Dropping everything after every use can make recomputation explode; such a schedule is of no use.
-constexpr std::size_t kMostEntriesPerStep = 5;
-}
+constexpr std::size_t kMostEntriesPerStep = 3;
+}  // namespace
 
 Scheduler::Scheduler(const Problem& problem, const Limits& limits)
     : problem_(problem), limits_(limits) {}
@@ -158,7 +158,8 @@ void Scheduler::add_entry(std::uint32_t index, bool again) {
     if (piece.fixed) continue;
     while (!again && state.next_use < piece.uses.size() && piece.uses[state.next_use] <= step_)
       ++state.next_use;
-    if (state.stay >= 0 && state.pins == 0 && !state.rebuilding && leaves(operand.piece, again))
+    if (state.stay >= 0 && state.pins == 0 && !state.rebuilding && piece.complete <= step_ &&
+        leaves(operand.piece, again))
       evict(operand.piece);
   }
   work_in_place(step, first_stay);
@@ -224,12 +225,21 @@ void Scheduler::work_in_place(const Step& step, std::uint32_t first_stay) {
     const Piece& old_piece = problem_.pieces[old.piece];
     const Piece& fresh_piece = problem_.pieces[fresh.piece];
     const auto same_stay = [&](std::uint32_t s) { return s == from; };
+    const auto taken = [&](std::uint32_t s) {
+      return s != kNone && schedule_.stays[s].alias_of == from;
+    };
+    const auto all_of = [&](const Piece& piece) {
+      const std::int64_t images =
+          piece.images > 0 ? piece.images : problem_.selected->tensors[piece.tensor].images;
+      return images == step.images || step.images == 0 || images == 0;
+    };
     const bool fits =
         fresh.alias_of == kNone && fresh.begin == entry && old.out < 0 &&
         states_[old.piece].stay != static_cast<std::int32_t>(from) &&
         fresh_piece.bytes <= old_piece.bytes && fresh_piece.images == old_piece.images &&
-        fresh_piece.first_image == old_piece.first_image && operands[in].skip == 0 &&
-        (step.images == 0 || fresh_piece.images == 0 || fresh_piece.images == step.images) &&
+        fresh_piece.first_image == old_piece.first_image && all_of(fresh_piece) &&
+        all_of(old_piece) &&
+        std::none_of(schedule_.stay_of.begin() + first_stay, schedule_.stay_of.end(), taken) &&
         std::ranges::count_if(schedule_.stay_of.begin() + first_stay, schedule_.stay_of.end(),
                               same_stay) == 1;
     // A row of stays in one block is only as large as its first.

@@ -105,6 +105,7 @@ class Scheduler {
   const Limits& limits() const { return limits_; }
   const Problem& problem() const { return problem_; }
 
+  const Schedule& last() const { return schedule_; }
   /// Valid until the next call.
   const Schedule& run(const std::vector<Choice>& choices);
 

@@ -10,11 +10,13 @@ namespace lantern::plan {
 
 namespace {
 
+constexpr double kDoesNotFit = 1e15;
+
 // A schedule that does not fit is worse than any that does, and the worse the more it lacks.
 double cost_of(const Schedule& schedule) {
   if (!schedule.possible) return 1e30;
   const Bytes lacking = schedule.overflow + schedule.tier_overflow;
-  if (lacking > 0) return 1e15 + static_cast<double>(lacking);
+  if (lacking > 0) return kDoesNotFit + static_cast<double>(lacking);
   // At equal time the one that moves less; writing to a disk wears it out.
   Bytes written = 0;
   for (const SlotLife& slot : schedule.slots) written += slot.tier == Tier::kFile ? slot.bytes : 0;
@@ -34,7 +36,12 @@ using Cost = double (*)(const Schedule&);
 class Local {
  public:
   Local(const Problem& problem, const Limits& limits, Cost measure)
-      : scheduler_(problem, limits), cost_(measure), pieces_(evictable_pieces(problem)) {}
+      : scheduler_(problem, limits),
+        cost_(measure),
+        pieces_(evictable_pieces(problem)),
+        is_evictable_(problem.pieces.size(), false) {
+    for (const std::uint32_t piece : pieces_) is_evictable_[piece] = true;
+  }
 
   double consider(const Choices& choices) {
     const double cost = evaluate(choices);
@@ -45,12 +52,54 @@ class Local {
     return cost;
   }
 
+  void consider_bases() {
+    const Problem& problem = scheduler_.problem();
+    consider(Choices(problem.pieces.size(), Choice::kKeep));
+    for (const Choices& base : base_choices(problem, scheduler_.limits(), pieces_)) consider(base);
+  }
+
   void scan() {
     const Problem& problem = scheduler_.problem();
     consider(Choices(problem.pieces.size(), Choice::kKeep));
     for (const Choices& base : base_choices(problem, scheduler_.limits(), pieces_)) {
-      consider(base);
-      if (cost_ == cost_of) keep_from_the_end(base);
+      const double cost = consider(base);
+      if (cost_ == cost_of && cost < kDoesNotFit) keep_from_the_end(base);
+      if (cost_ == peak_of) keep_shares(base);
+    }
+  }
+
+  // From the choices that need the least memory, tensor by tensor what costs less and still fits:
+  // the last made first.
+  void relax() {
+    Choices choices = least_;
+    double cost = evaluate(choices);
+    if (cost >= kDoesNotFit) return;
+    const Problem& problem = scheduler_.problem();
+    std::vector<std::uint32_t> tensors;
+    for (auto p = pieces_.rbegin(); p != pieces_.rend(); ++p) {
+      const std::uint32_t tensor = problem.pieces[*p].tensor;
+      if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
+    }
+    const bool moves = scheduler_.limits().host.exists() || scheduler_.limits().disk.exists();
+    for (const Choice choice : {Choice::kKeep, Choice::kOffload, Choice::kRecompute}) {
+      if (choice == Choice::kOffload && !moves) continue;
+      for (const std::uint32_t tensor : tensors) {
+        Choices changed = choices;
+        for (const std::uint32_t p : pieces_) {
+          if (problem.pieces[p].tensor == tensor && choices[p] != Choice::kKeep &&
+              (choice != Choice::kRecompute || problem.pieces[p].can_recompute))
+            changed[p] = choice;
+        }
+        if (changed == choices) continue;
+        const double changed_cost = evaluate(changed);
+        if (changed_cost >= cost) continue;
+        cost = changed_cost;
+        choices = std::move(changed);
+      }
+    }
+    if (cost < best_cost_) {
+      best_cost_ = cost;
+      best_ = std::move(choices);
     }
   }
 
@@ -70,8 +119,7 @@ class Local {
       };
       const int count = rng.uniform() < 0.6F ? 1 : static_cast<int>(rng.uniform_int(2, 4));
       for (int k = 0; k < count; ++k) {
-        const std::uint32_t piece = pieces_[static_cast<std::size_t>(
-            rng.uniform_int(0, static_cast<std::int64_t>(pieces_.size()) - 1))];
+        const std::uint32_t piece = pick(rng);
         const Choice choice = random_choice(scheduler_.problem().pieces[piece], rng);
         flip(piece, choice);
         if (!rng.coin()) continue;
@@ -96,10 +144,11 @@ class Local {
     }
   }
 
-  bool fits() const { return best_cost_ < 1e15; }
+  bool fits() const { return best_cost_ < kDoesNotFit; }
   double cost() const { return best_cost_; }
   int evaluations() const { return evaluations_; }
   const Schedule& best() { return scheduler_.run(best_); }
+  const Choices& choices() const { return best_; }
   Scheduler& scheduler() { return scheduler_; }
   void set_memory(Bytes memory) {
     scheduler_.set_memory(memory);
@@ -109,7 +158,12 @@ class Local {
  private:
   double evaluate(const Choices& choices) {
     ++evaluations_;
-    return cost_(scheduler_.run(choices));
+    const Schedule& schedule = scheduler_.run(choices);
+    if (const double peak = peak_of(schedule); peak < least_peak_) {
+      least_peak_ = peak;
+      least_ = choices;
+    }
+    return cost_(schedule);
   }
 
   Choice random_choice(const Piece& piece, Rng& rng) const {
@@ -133,6 +187,34 @@ class Local {
     }
   }
 
+  // Recomputation keeps what it passes: dropping less may need less.
+  void keep_shares(const Choices& base) {
+    for (int share = 1; share < 4; ++share) {
+      Choices choices = base;
+      const auto kept = pieces_.size() * static_cast<std::size_t>(share) / 4;
+      for (std::size_t i = 0; i < kept; ++i)
+        choices[pieces_[pieces_.size() - 1 - i]] = Choice::kKeep;
+      consider(choices);
+    }
+  }
+
+  // A piece to decide anew: one that is there at the peak where memory is what is looked for.
+  std::uint32_t pick(Rng& rng) const {
+    const auto any = [&](std::size_t count) {
+      return static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(count) - 1));
+    };
+    if (cost_ == peak_of && rng.uniform() < 0.7F) {
+      const Schedule& schedule = scheduler_.last();
+      for (int attempt = 0; attempt < 50 && !schedule.stays.empty(); ++attempt) {
+        const Stay& stay = schedule.stays[any(schedule.stays.size())];
+        if (stay.begin <= schedule.peak_entry && stay.end >= schedule.peak_entry &&
+            is_evictable_[stay.piece])
+          return stay.piece;
+      }
+    }
+    return pieces_[any(pieces_.size())];
+  }
+
   // The largest part, counted from the last piece made, that can be kept after all: it is needed
   // first, and hardest to bring back in time.
   void keep_from_the_end(const Choices& base) {
@@ -148,13 +230,16 @@ class Local {
       choices = base;
       for (std::size_t i = 0; i < kept; ++i)
         choices[evicted[evicted.size() - 1 - i]] = Choice::kKeep;
-      (consider(choices) < 1e15 ? fits : fails) = kept;
+      (consider(choices) < kDoesNotFit ? fits : fails) = kept;
     }
   }
 
   Scheduler scheduler_;
   Cost cost_;
   std::vector<std::uint32_t> pieces_;  // worth evicting, in the order in which they are made
+  std::vector<bool> is_evictable_;
+  Choices least_;  // of all that were looked at, what needs the least memory
+  double least_peak_ = 1e31;
   Choices best_;
   double best_cost_ = 1e31;
   int evaluations_ = 0;
@@ -164,8 +249,6 @@ struct Cut {
   std::shared_ptr<const Problem> problem;
   std::unique_ptr<Local> local;
 };
-
-constexpr int kMostDescents = 30;
 
 class Search {
  public:
@@ -190,20 +273,60 @@ class Search {
       Planned all = unlimited();
       if (all.places.arena_bytes <= limits_.memory) return all;
     }
+    // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
+    // search might find something.
+    const bool near = limits_.memory < quick_least();
+    std::optional<Cut> least;
+    if (near) {
+      least = least_memory();
+      if (finish(least->problem, least->local->best()).places.arena_bytes > limits_.memory)
+        return std::nullopt;
+    }
     std::vector<Cut> cuts;
     for (const std::vector<int>& chunks : ways_to_cut(0.6 * static_cast<double>(limits_.memory)))
       cuts.push_back(scanned(chunks, limits_, cost_of));
     std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
+    cuts.resize(std::min<std::size_t>(cuts.size(), 2));
+    if (near) cuts.push_back(from_least(*least));
+    std::optional<Planned> best = best_of(cuts);
+    if (!best) {
+      if (!least) least = least_memory();
+      Planned planned = finish(least->problem, least->local->best());
+      if (planned.places.arena_bytes > limits_.memory) return std::nullopt;
+      cuts.clear();
+      cuts.push_back(from_least(*least));
+      best = best_of(cuts);
+      if (!best) best = std::move(planned);
+    }
+    best->evaluations = evaluations_;
+    return best;
+  }
+
+  Planned smallest() {
+    const Cut least = least_memory();
+    return finish(least.problem, least.local->best());
+  }
+
+ private:
+  // The search for speed goes on from the plan that needs the least.
+  Cut from_least(const Cut& least) const {
+    Cut made{least.problem, std::make_unique<Local>(*least.problem, limits_, cost_of)};
+    made.local->consider(least.local->choices());
+    return made;
+  }
+
+  std::optional<Planned> best_of(const std::vector<Cut>& cuts) {
     std::optional<Planned> best;
-    double best_cost = 1e14;
-    for (std::size_t i = 0; i < cuts.size() && i < 2; ++i) {
-      Local& local = *cuts[i].local;
+    double best_cost = kDoesNotFit;
+    for (const Cut& c : cuts) {
+      Local& local = *c.local;
       Bytes target = limits_.memory;
       for (int round = 0; round < 4; ++round) {
-        local.improve(budget_for(*cuts[i].problem) / (round + 1), options_.seed);
+        local.relax();
         if (!local.fits()) break;
+        local.improve(budget_for(*c.problem) / (round + 1), options_.seed);
         const double cost = local.cost();
-        Planned planned = finish(cuts[i].problem, local.best());
+        Planned planned = finish(c.problem, local.best());
         const Bytes excess = planned.places.arena_bytes - limits_.memory;
         if (excess <= 0) {
           if (cost < best_cost) {
@@ -212,39 +335,48 @@ class Search {
           }
           break;
         }
+        // Placement wastes some: the search aims lower by it.
         target -= excess + excess / 8;
         if (target <= 0) break;
         local.set_memory(target);
-        if (!local.fits()) local.scan();
       }
+      evaluations_ += local.evaluations();
     }
-    for (const Cut& c : cuts) evaluations_ += c.local->evaluations();
-    if (best) best->evaluations = evaluations_;
     return best;
   }
 
-  // The least live memory of any starting point; then the search for speed within ever less, as long
-  // as it finds something.
-  Planned smallest() {
+  Limits tight() const {
     Limits limits = limits_;
     limits.memory = 0;
-    std::vector<Cut> cuts;
-    for (const std::vector<int>& chunks : ways_to_cut(largest_segment()))
-      cuts.push_back(scanned(chunks, limits, peak_of));
-    const Cut& least =
-        *std::ranges::min_element(cuts, {}, [](const Cut& c) { return c.local->cost(); });
-    least.local->improve(budget_for(*least.problem) / 2, options_.seed);
-    Planned best = finish(least.problem, least.local->best());
-    for (int round = 0; round < kMostDescents; ++round) {
-      limits_.memory = best.places.arena_bytes - best.places.arena_bytes / 12;
-      std::optional<Planned> smaller = fastest();
-      if (!smaller) break;
-      best = std::move(*smaller);
-    }
-    return best;
+    return limits;
   }
 
- private:
+  // An upper bound of the least memory that is had fast.
+  Bytes quick_least() const {
+    Bytes least = PlanOptions::kUnlimited;
+    for (const std::vector<int>& chunks : ways_to_cut(largest_segment())) {
+      const auto problem = cut(chunks);
+      Local local(*problem, tight(), peak_of);
+      local.consider_bases();
+      if (local.cost() < kDoesNotFit)
+        least = std::min(least, finish(problem, local.best()).places.arena_bytes);
+    }
+    return least;
+  }
+
+  Cut least_memory() const {
+    std::vector<Cut> cuts;
+    for (const std::vector<int>& chunks : ways_to_cut(largest_segment()))
+      cuts.push_back(scanned(chunks, tight(), peak_of));
+    std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < cuts.size() && i < 2; ++i) {
+      cuts[i].local->improve(budget_for(*cuts[i].problem), options_.seed);
+      if (cuts[i].local->cost() < cuts[best].local->cost()) best = i;
+    }
+    return std::move(cuts[best]);
+  }
+
   std::shared_ptr<const Problem> cut(const std::vector<int>& chunks) const {
     return std::make_shared<const Problem>(
         make_problem(selected_, ops_, segments_, chunks, options_.op_seconds));
@@ -259,7 +391,7 @@ class Search {
 
   int budget_for(const Problem& problem) const {
     // An evaluation walks all operands; the whole search is to stay below two seconds.
-    const auto most = static_cast<int>(1e7 / static_cast<double>(problem.operands.size() + 1));
+    const auto most = static_cast<int>(2e7 / static_cast<double>(problem.operands.size() + 1));
     return std::clamp(most, 20, options_.evaluations);
   }
 
