@@ -33,8 +33,11 @@ Model::Model(layers::Network network, const ModelOptions& options)
     : network_(std::move(network)), options_(options) {
   Compiled compiled = compile(network_, options_);
   lowered_ = std::move(compiled.lowered);
+  ExecutorOptions executor;
+  if (options_.executor) executor = options_.executor(compiled.program);
+  executor.threads = options_.threads;
   executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program),
-                                         options_.threads);
+                                         executor);
 }
 
 void Model::initialise(std::uint64_t seed) {

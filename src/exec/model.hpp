@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,9 @@ struct ModelOptions {
                     .op_seconds = 5e-6};
   bool fuse_layers = true;
   bool input_gradient = false;
+  /// Arena, tiers and what else the executor of a program gets (`threads` above count); empty: an
+  /// arena of its own and no tiers.
+  std::function<ExecutorOptions(const plan::Program&)> executor;
 };
 
 /// The cost of one loss layer over the last mini-batch, not divided by the images.
