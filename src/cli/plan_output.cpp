@@ -11,6 +11,15 @@ namespace lantern::cli {
 namespace {
 
 std::string gib(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes) / 0x1p30); }
+// A size as a cfg holds it: exact, in the largest unit that is whole.
+std::string size_text(Bytes bytes) {
+  constexpr std::string_view kUnits = "GMK";
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    const Bytes unit = Bytes{1} << (30 - 10 * i);
+    if (bytes > 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, kUnits[i]);
+  }
+  return fmt::format("{}", bytes);
+}
 std::string percent(double part) { return fmt::format("{:.1f} %", 100 * part); }
 
 const PlanRow* best_row(const PlanAnswer& answer) {
@@ -62,7 +71,7 @@ std::string cfg_text(const PlanAnswer& answer, const PlanRow& row) {
   std::string text =
       fmt::format("in [net] for mini-batch {}: batch={} subdivisions={} memory={}", row.mini_batch,
                   row.mini_batch * row.subdivisions, row.subdivisions, budget.memory_text);
-  if (budget.host_memory > 0) text += fmt::format(" host_memory={}", budget.host_memory);
+  if (budget.host_memory > 0) text += fmt::format(" host_memory={}", size_text(budget.host_memory));
   if (!budget.disk_text.empty()) text += fmt::format(" disk_memory={}", budget.disk_text);
   return text + "\n";
 }
@@ -168,12 +177,16 @@ std::string advice_text(const PlanAnswer& answer) {
       answer.budget.max_slowdown
           ? fmt::format(" and is at most {} slower", percent(*answer.budget.max_slowdown))
           : "";
+  const PlanRow* best = best_row(answer);
   if (answer.largest > 0) {
-    text += fmt::format("the largest mini-batch that fits{}: {}\n", limit, answer.largest);
-  } else if (!answer.rows.empty()) {
-    text += fmt::format("no mini-batch of the table fits{}; a smaller one needs less\n", limit);
+    text += fmt::format("the largest mini-batch that fits{}, to an eighth: {}\n", limit,
+                        answer.largest);
+  } else if (best != nullptr) {
+    text += fmt::format("the largest of these that fits{}: {}\n", limit, best->mini_batch);
+  } else {
+    text += fmt::format("none of these fits{}; a smaller mini-batch needs less\n", limit);
   }
-  if (const PlanRow* best = best_row(answer)) text += cfg_text(answer, *best);
+  if (best != nullptr) text += cfg_text(answer, *best);
   return text + darknet_text(answer);
 }
 

@@ -13,7 +13,8 @@ struct PlanAnswer {
   const layers::Network& network;
   const Budget& budget;
   std::span<const PlanRow> rows;
-  std::int64_t largest = 0;  ///< mini-batch that fits and is fast enough; 0: none of the rows is
+  std::int64_t largest =
+      0;  ///< mini-batch that fits and is fast enough; 0: not looked for, or none
 };
 
 /// What is planned for: network, machine, memory, link ratios.

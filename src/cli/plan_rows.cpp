@@ -12,6 +12,7 @@ namespace lantern::cli {
 namespace {
 
 constexpr std::int64_t kMostImages = 1 << 16;
+constexpr int kQuickEvaluations = 200;
 
 Bytes written_to_file(const plan::Program& program) {
   Bytes bytes = 0;
@@ -30,7 +31,7 @@ RowPlanner::RowPlanner(const layers::Network& network, const Budget& budget, int
       threads_(threads),
       meter_(threads, budget.device.op_seconds) {}
 
-PlanRow RowPlanner::plan(std::int64_t mini_batch) {
+PlanRow RowPlanner::plan(std::int64_t mini_batch, Effort effort) {
   PlanRow row{.mini_batch = mini_batch};
   const std::int64_t batch = network_.net.batch;
   row.subdivisions = std::max<std::int64_t>(1, ceil_div(batch, mini_batch));
@@ -53,6 +54,7 @@ PlanRow RowPlanner::plan(std::int64_t mini_batch) {
                             .disk = budget_.device.disk,
                             .contention = budget_.device.contention,
                             .op_seconds = budget_.device.op_seconds};
+  if (effort == Effort::kQuick) options.evaluations = kQuickEvaluations;
   row.program = plan::make_program(row.selected, options);
   if (row.program.arena_bytes > row.arena_budget) {
     options.memory = std::max<Bytes>(0, row.arena_budget);
@@ -61,6 +63,7 @@ PlanRow RowPlanner::plan(std::int64_t mini_batch) {
     } catch (const Error& error) {
       // A row that does not fit is an answer; looking for the smallest budget first would be slow.
       if (error.code() != ErrorCode::kResource) throw;
+      if (effort == Effort::kQuick) return row;
       row.smallest = plan::smallest_memory(row.selected, options) + row.around.sum();
       return row;
     }
@@ -83,15 +86,15 @@ bool RowPlanner::is_good(const PlanRow& row) const {
 std::int64_t RowPlanner::largest(std::int64_t from) {
   std::int64_t good = from;
   std::int64_t bad = from * 2;
-  while (bad <= kMostImages && is_good(plan(bad))) {
+  while (bad <= kMostImages && is_good(plan(bad, Effort::kQuick))) {
     good = bad;
     bad *= 2;
   }
   if (bad > kMostImages) return good;
-  // Sixteenths of a doubling are near enough for a choice.
-  while (bad - good > std::max<std::int64_t>(1, good / 16)) {
+  // Eighths are near enough for a choice.
+  while (bad - good > std::max<std::int64_t>(1, good / 8)) {
     const std::int64_t middle = (good + bad) / 2;
-    (is_good(plan(middle)) ? good : bad) = middle;
+    (is_good(plan(middle, Effort::kQuick)) ? good : bad) = middle;
   }
   return good;
 }

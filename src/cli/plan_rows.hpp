@@ -44,8 +44,10 @@ class RowPlanner {
  public:
   RowPlanner(const layers::Network& network, const Budget& budget, int threads);
 
-  PlanRow plan(std::int64_t mini_batch);
-  /// The largest mini-batch that fits and is not slower than the budget allows, to a sixteenth;
+  /// kQuick: a shorter search, and no smallest budget where it does not fit.
+  enum class Effort : std::uint8_t { kFull, kQuick };
+  PlanRow plan(std::int64_t mini_batch, Effort effort = Effort::kFull);
+  /// The largest mini-batch that fits and is not slower than the budget allows, to an eighth;
   /// `from` is known to.
   std::int64_t largest(std::int64_t from);
   bool is_good(const PlanRow& row) const;

@@ -40,8 +40,12 @@ constexpr std::array kPlanFlags{
     Flag{.name = "max_slowdown",
          .kind = ValueKind::kText,
          .value = "PERCENT",
-         .doc = "the largest mini-batch is sought among those at most so much slower than with "
-                "unlimited memory"},
+         .doc =
+             "rows that are so much slower than with unlimited memory are marked and not advised"},
+    Flag{
+        .name = "largest",
+        .doc =
+            "also looks for the largest mini-batch that fits and is fast enough; may take minutes"},
     Flag{.name = "mini_batch",
          .kind = ValueKind::kText,
          .value = "N[,N...]",
@@ -119,7 +123,7 @@ std::string use_size(const Arguments& arguments, layers::Network& network) {
   const auto width = parse_int(sides.front());
   const auto height = parse_int(sides.back());
   constexpr std::int64_t kMost = 1 << 16;
-  if (sides.size() > 2 || !width || !height || *width < 1 || *height < 1 || *width > kMost ||
+  if (sides.size() != 2 || !width || !height || *width < 1 || *height < 1 || *width > kMost ||
       *height > kMost) {
     throw Error(ErrorCode::kUsage, "", "-size is '{}', want a width and a height like 608x608",
                 text);
@@ -171,7 +175,8 @@ int run_plan(const Arguments& arguments, Terminal& terminal) {
     rows.push_back(planner.plan(sizes[i]));
   }
   const bool single = rows.size() == 1;
-  PlanAnswer answer{network, budget, rows, single ? 0 : largest_mini_batch(planner, rows)};
+  PlanAnswer answer{network, budget, rows,
+                    arguments.has("largest") ? largest_mini_batch(planner, rows) : 0};
   terminal.print(header_text(answer) + scales);
   if (single) terminal.print(holdings_text(rows.front(), budget));
   terminal.print(table_text(answer));

@@ -29,51 +29,6 @@ TEST(Dump, StagesDiffer) {
   EXPECT_GT(training.size(), inference.size());
 }
 
-TEST(Plan, SaysWhatIsHeldAndGrowsWithTheMiniBatch) {
-  const WorkFolder folder("39-no-display");
-  const Outcome text = folder.run("plan net.cfg");
-  EXPECT_EQ(text.code, 0) << text.err;
-  for (const char* word :
-       {"parameters", "gradients of parameters", "momentum", "saved for backward", "scratch",
-        "arena", "loader", "code and libraries"}) {
-    EXPECT_TRUE(text.prints(word)) << word;
-  }
-  const Outcome outcome = folder.run("plan net.cfg --mini-batch 1,2,8 --json");
-  const nlohmann::json json = parse_json(outcome.out);
-  EXPECT_EQ(json["schema"], 1);
-  EXPECT_EQ(json["network"], "net.cfg");
-  ASSERT_EQ(json["rows"].size(), 3U);
-  std::int64_t before = 0;
-  for (const auto& row : json["rows"]) {
-    EXPECT_TRUE(row["feasible"].get<bool>());
-    EXPECT_GT(row["device_bytes"].get<std::int64_t>(), before);
-    before = row["device_bytes"];
-    for (const char* key : {"host_bytes", "disk_bytes", "seconds_per_iteration", "slowdown_percent",
-                            "bound_percent", "limited_by"}) {
-      ASSERT_TRUE(row.contains(key)) << key;
-      EXPECT_TRUE(row[key].is_null()) << key;
-    }
-  }
-  EXPECT_EQ(json["rows"][2]["mini_batch"], 8);
-  EXPECT_EQ(folder.run("plan net.cfg --mini-batch 8,x").code, 2);
-}
-
-TEST(Plan, CountsTheLargestRandomSize) {
-  const WorkFolder folder("39-no-display");
-  std::string cfg = slurp(folder / "net.cfg");
-  const auto device_bytes = [&] {
-    return parse_json(folder.run("plan net.cfg --json").out)["rows"][0]["device_bytes"]
-        .get<std::int64_t>();
-  };
-  const std::int64_t fixed = device_bytes();
-  const std::size_t key = cfg.find("random=");
-  ASSERT_NE(key, std::string::npos);
-  cfg.replace(key, cfg.find('\n', key) - key, "random=1");
-  put(folder / "net.cfg", cfg);
-  EXPECT_TRUE(folder.run("plan net.cfg").prints("planned for the largest, "));
-  EXPECT_GT(device_bytes(), fixed * 3 / 2);
-}
-
 TEST(Bench, MeasuresTrainingInThePlannedArena) {
   const WorkFolder folder("39-no-display");
   const Outcome outcome =
