@@ -26,10 +26,7 @@ Bytes written_to_file(const plan::Program& program) {
 }  // namespace
 
 RowPlanner::RowPlanner(const layers::Network& network, const Budget& budget, int threads)
-    : network_(network),
-      budget_(budget),
-      threads_(threads),
-      meter_(threads, budget.device.op_seconds) {}
+    : network_(network), budget_(budget), threads_(threads), meter_(threads, budget.device) {}
 
 PlanRow RowPlanner::plan(std::int64_t mini_batch, Effort effort) {
   PlanRow row{.mini_batch = mini_batch};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "plan/cost.hpp"
 
 namespace lantern::exec {
 
@@ -24,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr Bytes kOperandBytes = 20'000'000;  // beyond caches, small enough to be quick
 constexpr double kFlops = 2e9;               // some ten milliseconds
 constexpr double kLongRun = 0.05;            // seconds; such a run is timed once
+constexpr Bytes kMostBytes = 1_GiB;          // more is not taken for a measurement
 constexpr Bytes kBorder = 256;
 
 double seconds_since(Clock::time_point start) {
@@ -109,10 +111,14 @@ void CostMeter::provide(Bytes bytes) {
 double CostMeter::measure(const ops::Selection& selection, std::size_t index, std::int64_t images) {
   const Selected& selected = selection.selected;
   const SelectedOp& op = selected.ops[index];
+  const double share =
+      images > 0 ? static_cast<double>(images) / static_cast<double>(op.images) : 1.0;
   Bytes total = 0;
   for_each_operand(op, [&](std::uint32_t tensor) {
     total += round_up(bytes_for(selected.tensors[tensor], images), kBorder) + kBorder;
   });
+  if (total > kMostBytes)
+    return device_.op_seconds + plan::op_seconds(selected, op, device_) * share;
   provide(std::max<Bytes>(total, kBorder));
   std::vector<void*> operands;
   Bytes offset = 0;
@@ -150,15 +156,11 @@ void CostMeter::fill(const ops::Selection& selection, graph::Selected& out) {
     const auto [found, is_new] = seconds_.try_emplace(signature(selected, op), 0.0);
     if (is_new) {
       const std::int64_t images = images_to_time(selected, op);
-      const double seconds = std::max(0.0, measure(selection, i, images) - start_seconds_);
+      const double seconds = std::max(0.0, measure(selection, i, images) - device_.op_seconds);
       found->second = images > 0 ? seconds / static_cast<double>(images) : seconds;
     }
     out.ops[i].seconds = found->second * (op.images > 0 ? static_cast<double>(op.images) : 1.0);
   }
-}
-
-void measure_costs(const ops::Selection& selection, graph::Selected& out, int threads) {
-  CostMeter(threads, 0).fill(selection, out);
 }
 
 }  // namespace lantern::exec

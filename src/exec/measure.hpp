@@ -2,7 +2,9 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
+#include "core/device_spec.hpp"
 #include "device/arena.hpp"
 #include "graph/selected.hpp"
 #include "ops/select.hpp"
@@ -14,8 +16,10 @@ namespace lantern::exec {
 /// images. Remembers what it has timed, so that other mini-batches of a network cost little more.
 class CostMeter {
  public:
-  /// `start_seconds` of every run are not counted: plan::run_seconds adds them.
-  CostMeter(int threads, double start_seconds) : threads_(threads), start_seconds_(start_seconds) {}
+  /// `device` is this machine: what starting a run costs is not counted (plan::run_seconds adds
+  /// it), and ops whose operands are too large to be run for a measurement take what its figures
+  /// say.
+  CostMeter(int threads, DeviceSpec device) : threads_(threads), device_(std::move(device)) {}
 
   /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
   /// on memory of the meter's own.
@@ -28,12 +32,9 @@ class CostMeter {
   void provide(Bytes bytes);
 
   int threads_;
-  double start_seconds_;
+  DeviceSpec device_;
   device::Arena memory_;
   std::map<std::string, double> seconds_;  // of one image, or of the whole op
 };
-
-/// One network, measured once.
-void measure_costs(const ops::Selection& selection, graph::Selected& out, int threads);
 
 }  // namespace lantern::exec
