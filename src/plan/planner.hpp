@@ -17,7 +17,7 @@ struct PlanOptions {
   LinkSpec host, disk;
   double contention = 1;   ///< factor on compute time while a copy runs
   double op_seconds = 0;   ///< fixed cost of a run, paid again for every chunk
-  int evaluations = 3000;  ///< most plans the local search looks at
+  int evaluations = 30000;  ///< most plans the local search looks at
   std::uint64_t seed = 1;
   int chunks = 0;  ///< > 0: every op that can runs in so many chunks (tests)
 };
