@@ -49,7 +49,10 @@ void Copies::fix_jobs(const ExecutorOptions& options) {
       LANTERN_ASSERT(buffer.bytes <= slot.bytes && slot.offset + slot.bytes <= tier->bytes(),
                      "slots lie inside their tier");
       jobs.push_back({.data = jobs_->arena->at(buffer.offset),
-                      .bytes = buffer.bytes,
+                      // The padding of a file's last page belongs to the buffer.
+                      .bytes = slot.tier == plan::Tier::kFile
+                                   ? round_up(buffer.bytes, plan::kFileAlignment)
+                                   : buffer.bytes,
                       .tier = tier,
                       .offset = slot.offset,
                       .slot = copy.slot});
