@@ -283,7 +283,8 @@ class Search {
         return std::nullopt;
     }
     std::vector<Cut> cuts;
-    for (const std::vector<int>& chunks : ways_to_cut(0.6 * static_cast<double>(limits_.memory)))
+    for (const std::vector<int>& chunks :
+         ways_to_cut(0.6 * static_cast<double>(limits_.memory), {1.0, 0.4, 0.15, 0.05}))
       cuts.push_back(scanned(chunks, limits_, cost_of));
     std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
     cuts.resize(std::min<std::size_t>(cuts.size(), 2));
@@ -354,7 +355,8 @@ class Search {
   // An upper bound of the least memory that is had fast.
   Bytes quick_least() const {
     Bytes least = PlanOptions::kUnlimited;
-    for (const std::vector<int>& chunks : ways_to_cut(largest_segment())) {
+    for (const std::vector<int>& chunks :
+         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015})) {
       const auto problem = cut(chunks);
       Local local(*problem, tight(), peak_of);
       local.consider_bases();
@@ -366,7 +368,8 @@ class Search {
 
   Cut least_memory() const {
     std::vector<Cut> cuts;
-    for (const std::vector<int>& chunks : ways_to_cut(largest_segment()))
+    for (const std::vector<int>& chunks :
+         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015}))
       cuts.push_back(scanned(chunks, tight(), peak_of));
     std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
     std::size_t best = 0;
@@ -430,10 +433,11 @@ class Search {
 
   // From no chunks at all to very small ones: each way cuts the segments whose bytes are above a
   // share of `memory`, no finer than that takes.
-  std::vector<std::vector<int>> ways_to_cut(double memory) const {
+  std::vector<std::vector<int>> ways_to_cut(double memory,
+                                            std::initializer_list<double> shares) const {
     if (options_.chunks > 0) return {cut_all(options_.chunks)};
     std::vector<std::vector<int>> ways{cut_all(1)};
-    for (const double share : {1.0, 0.4, 0.15, 0.05, 0.015}) {
+    for (const double share : shares) {
       std::vector<int> chunks;
       for (const Segment& segment : segments_) {
         int count = 1;
