@@ -33,7 +33,7 @@ double median_seconds(Copy copy) {
 
 // Bytes per second of copies that take `seconds` in all, the latency of each left out.
 double rate(Bytes bytes, double seconds, double latency) {
-  const double copies = static_cast<double>(ceil_div(bytes, kCopy));
+  const auto copies = static_cast<double>(ceil_div(bytes, kCopy));
   return static_cast<double>(bytes) / std::max(seconds - copies * latency, 0.1 * seconds);
 }
 

@@ -200,15 +200,15 @@ std::string Copies::describe(Direction direction, std::uint32_t index) const {
 
 void Copies::trace_virtual(Direction direction, std::uint32_t copy,
                            std::pair<double, double> seconds) {
-  if (!jobs_->trace) return;
-  jobs_->trace->add(
-      direction == Direction::kOut ? Trace::kOut : Trace::kIn,
-      {.kind = TraceEvent::Kind::kCopy,
-       .program = static_cast<std::uint8_t>(kind_),
-       .source = jobs_->trace_source,
-       .index = copy,
-       .begin_ns = static_cast<std::int64_t>((clock_->epoch() + seconds.first) * 1e9),
-       .end_ns = static_cast<std::int64_t>((clock_->epoch() + seconds.second) * 1e9)});
+  if (!jobs_->trace || !clock_) return;
+  const double epoch = clock_->epoch();
+  jobs_->trace->add(direction == Direction::kOut ? Trace::kOut : Trace::kIn,
+                    {.kind = TraceEvent::Kind::kCopy,
+                     .program = static_cast<std::uint8_t>(kind_),
+                     .source = jobs_->trace_source,
+                     .index = copy,
+                     .begin_ns = static_cast<std::int64_t>((epoch + seconds.first) * 1e9),
+                     .end_ns = static_cast<std::int64_t>((epoch + seconds.second) * 1e9)});
 }
 
 }  // namespace lantern::exec

@@ -15,7 +15,7 @@ namespace lantern::exec {
 class VirtualClock {
  public:
   /// Room for so many copies of a program each way.
-  VirtualClock(const DeviceSpec& spec, std::size_t outs, std::size_t ins) : spec_(spec) {
+  VirtualClock(DeviceSpec spec, std::size_t outs, std::size_t ins) : spec_(std::move(spec)) {
     out_done_.reserve(outs);
     in_done_.reserve(ins);
   }
