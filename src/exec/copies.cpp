@@ -44,15 +44,15 @@ void Copies::fix_jobs(const ExecutorOptions& options) {
     for (const plan::Copy& copy : copies) {
       const plan::Buffer& buffer = program_.buffers[copy.buffer];
       const plan::Slot& slot = program_.slots[copy.slot];
-      device::Tier* tier = slot.tier == plan::Tier::kHost ? jobs_->host.get() : jobs_->file.get();
+      const bool file = slot.tier == plan::Tier::kFile;
+      device::Tier* tier = file ? jobs_->file.get() : jobs_->host.get();
+      // A buffer that a file is written from has its last block to itself.
+      const Bytes bytes = file ? round_up(buffer.bytes, plan::kFileAlignment) : buffer.bytes;
       LANTERN_ASSERT(tier != nullptr, "a program that evicts has a tier to evict to");
-      LANTERN_ASSERT(buffer.bytes <= slot.bytes && slot.offset + slot.bytes <= tier->bytes(),
+      LANTERN_ASSERT(bytes <= slot.bytes && slot.offset + slot.bytes <= tier->bytes(),
                      "slots lie inside their tier");
       jobs.push_back({.data = jobs_->arena->at(buffer.offset),
-                      // The padding of a file's last page belongs to the buffer.
-                      .bytes = slot.tier == plan::Tier::kFile
-                                   ? round_up(buffer.bytes, plan::kFileAlignment)
-                                   : buffer.bytes,
+                      .bytes = bytes,
                       .tier = tier,
                       .offset = slot.offset,
                       .slot = copy.slot});

@@ -64,6 +64,11 @@ void Executor::find_shared_buffers() {
     takes_over_[i] = true;
     taken_over_[buffer.alias_of] = true;
   }
+  for (std::uint32_t i = 0; i < program_.buffers.size(); ++i) {
+    std::uint32_t root = i;
+    while (takes_over_[root]) root = program_.buffers[root].alias_of;
+    life_bytes_.push_back(program_.buffers[root].bytes);
+  }
 }
 
 void Executor::fix_addresses(plan::InstructionList& list, std::vector<void*>& addresses) {

@@ -90,7 +90,8 @@ class Executor {
   std::array<std::vector<void*>, graph::kProgramKinds> addresses_;
   std::vector<std::uint32_t> buffer_of_;  // by tensor: the buffer that holds all of it, else kNone
   std::vector<bool> takes_over_,
-      taken_over_;  // by buffer: works in place of another, or another of it
+      taken_over_;                 // by buffer: works in place of another, or another of it
+  std::vector<Bytes> life_bytes_;  // by buffer: of the first in its row of those in place
   std::shared_ptr<Trace> trace_;
   std::uint32_t trace_source_ = 0;
   device::Clock::time_point trace_start_;
