@@ -114,9 +114,11 @@ void Executor::change_life(graph::ProgramKind kind, const plan::Instruction& ins
   const std::uint32_t index = instruction.index;
   const bool begins = instruction.kind == plan::Instruction::Kind::kAlloc;
   if (begins ? takes_over_[index] : taken_over_[index]) return;
-  const plan::Buffer& buffer = program_.buffers[index];
-  if (poison_) std::memset(arena_->at(buffer.offset), 0xff, static_cast<std::size_t>(buffer.bytes));
-  live_ += begins ? buffer.bytes : -buffer.bytes;
+  const Bytes bytes = life_bytes_[index];
+  if (poison_) {
+    std::memset(arena_->at(program_.buffers[index].offset), 0xff, static_cast<std::size_t>(bytes));
+  }
+  live_ += begins ? bytes : -bytes;
   if (trace_) {
     const std::int64_t now = now_ns();
     trace_->add(Trace::kCompute, {.kind = TraceEvent::Kind::kLive,
