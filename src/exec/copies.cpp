@@ -46,10 +46,13 @@ void Copies::fix_jobs(const ExecutorOptions& options) {
       const plan::Slot& slot = program_.slots[copy.slot];
       device::Tier* tier = slot.tier == plan::Tier::kHost ? jobs_->host.get() : jobs_->file.get();
       LANTERN_ASSERT(tier != nullptr, "a program that evicts has a tier to evict to");
-      LANTERN_ASSERT(buffer.bytes <= slot.bytes && slot.offset + slot.bytes <= tier->bytes(),
+      // Files are copied in whole pages; the rest of the last one belongs to the buffer.
+      const Bytes bytes =
+          round_up(buffer.bytes, slot.tier == plan::Tier::kFile ? plan::kFileAlignment : Bytes{1});
+      LANTERN_ASSERT(bytes <= slot.bytes && slot.offset + slot.bytes <= tier->bytes(),
                      "slots lie inside their tier");
       jobs.push_back({.data = jobs_->arena->at(buffer.offset),
-                      .bytes = buffer.bytes,
+                      .bytes = bytes,
                       .tier = tier,
                       .offset = slot.offset,
                       .slot = copy.slot});
