@@ -69,8 +69,8 @@ Bytes saved_bytes(const Problem& problem) {
     if (piece.fixed || piece.scratch || piece.uses.empty()) continue;
     if (piece.uses.front() >= turn || piece.uses.back() < turn) continue;
     // What a convolution makes costs arithmetic; the rest is passes over memory.
-    const bool cheap =
-        piece.can_recompute && problem.selected->ops[problem.steps[piece.writers[0]].op].flops == 0;
+    const graph::SelectedOp& op = problem.selected->ops[problem.steps[piece.writers[0]].op];
+    const bool cheap = piece.can_recompute && op.flops < 2 * static_cast<double>(op.bytes_touched);
     if (!cheap) saved += piece.bytes;
   }
   return saved;
