@@ -21,14 +21,18 @@ class Writer {
   Writer(Rng& rng, const RandomNetworkOptions& options) : rng_(rng), options_(options) {}
 
   std::string run() {
-    const int side = rng_.coin() ? 16 : 8;
+    int side = rng_.coin() ? 16 : 8;
+    // Maps so large that sums over the mini-batch are made image by image (memory.md 4, item 6).
+    const bool large = options_.everything && rng_.uniform() < 0.01F;
+    if (large) side = 28;
     text_ = fmt::format(
         "[net]\nwidth={}\nheight={}\nchannels=3\nbatch={}\nsubdivisions=1\nlearning_rate=0."
         "01\nmomentum=0.9\n"
         "decay=0.0005\npolicy=constant\nmax_batches=100\n",
         side, side, options_.mini_batch);
     last_ = {side, side, 3};
-    convolution(pick({4, 8, 17}), 3);
+    convolution(large ? 64 : pick({4, 8, 17}), 3);
+    if (large) convolution(64, 3);
     for (int i = 0; i < options_.layers; ++i) step();
     head();
     if (rng_.coin()) {  // a second head on a branch from the middle
@@ -98,10 +102,28 @@ class Writer {
     }
   }
 
+  // The map times a factor of its own for every channel, made of the channels' means.
+  void channel_attention() {
+    const Map source = last_;
+    push("[avgpool]\n", {1, 1, source.c});
+    convolution(pick({3, 4}), 1);
+    convolution(source.c, 1);
+    push(fmt::format("[scale_channels]\nfrom=-4\nactivation={}\n",
+                     rng_.coin() ? "linear" : activation()),
+         source);
+  }
+
+  // The map times another one of its size.
+  void pixel_attention() {
+    const Map source = last_;
+    convolution(source.c, 1);
+    push("[sam]\nfrom=-2\n", source);
+  }
+
   void step() {
     const auto same_map = [&](const Map& m) { return m == last_; };
     const auto same_size = [&](const Map& m) { return m.w == last_.w && m.h == last_.h; };
-    switch (rng_.uniform_int(0, 9)) {
+    switch (rng_.uniform_int(0, options_.everything ? 14 : 9)) {
       case 0:
       case 1:
         convolution(pick({4, 8, 12, 17}), pick({1, 3}));
@@ -149,6 +171,22 @@ class Writer {
       case 8:
         if (last_.w > 8) return convolution(8, 3);
         push("[upsample]\nstride=2\n", {last_.w * 2, last_.h * 2, last_.c});
+        break;
+      case 10:
+        push("[dropout]\nprobability=0.3\n", last_);
+        break;
+      case 11:
+        push("[dropout]\ndropblock=1\ndropblock_size_rel=0.3\nprobability=0.1\n", last_);
+        break;
+      case 12:
+        channel_attention();
+        break;
+      case 13:
+        pixel_attention();
+        break;
+      case 14:
+        if (last_.w % 2 != 0 || last_.w < 8 || last_.c > 12) return convolution(12, 3);
+        push("[reorg3d]\nstride=2\n", {last_.w / 2, last_.h / 2, last_.c * 4});
         break;
       default:
         push(fmt::format("[activation]\nactivation={}\n", activation()), last_);
