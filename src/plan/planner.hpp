@@ -15,8 +15,8 @@ struct PlanOptions {
   Bytes host_memory = 0;      ///< of the host tier behind `host`; 0: none
   Bytes disk_memory = 0;      ///< of the file tier behind `disk`; 0: none
   LinkSpec host, disk;
-  double contention = 1;   ///< factor on compute time while a copy runs
-  double op_seconds = 0;   ///< fixed cost of a run, paid again for every chunk
+  double contention = 1;    ///< factor on compute time while a copy runs
+  double op_seconds = 0;    ///< fixed cost of a run, paid again for every chunk
   int evaluations = 30000;  ///< most plans the local search looks at
   std::uint64_t seed = 1;
   int chunks = 0;  ///< > 0: every op that can runs in so many chunks (tests)
