@@ -38,7 +38,7 @@ class Search {
     }
     // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
     // search might find something.
-    const bool near = limits_.memory < quick_least();
+    const bool near = limits_.memory < arena_of(quick_least());
     std::optional<Cut> least;
     if (near) {
       least = least_memory();
@@ -115,32 +115,40 @@ class Search {
     return limits;
   }
 
-  // An upper bound of the least memory that is had fast.
-  Bytes quick_least() const {
-    Bytes least = PlanOptions::kUnlimited;
-    for (const std::vector<int>& chunks :
-         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015})) {
-      const auto problem = cut(chunks);
-      LocalSearch local(*problem, tight(), memory_cost);
-      local.consider_bases();
-      if (local.cost() < kDoesNotFit)
-        least = std::min(least, finish(problem, local.best()).places.arena_bytes);
-    }
-    return least;
+  Bytes arena_of(const Cut& c) const {
+    return c.local->cost() < kDoesNotFit ? finish(c.problem, c.local->best()).places.arena_bytes
+                                         : PlanOptions::kUnlimited;
+  }
+
+  // What is had fast: the starting points alone. Never less than the least.
+  Cut quick_least() const {
+    return least_of([](LocalSearch& local) { local.consider_bases(); }, [](const Cut&) {});
   }
 
   Cut least_memory() const {
+    Cut quick = quick_least();
+    Cut searched =
+        least_of([](LocalSearch& local) { local.scan(); },
+                 [&](const Cut& c) { c.local->improve(budget_for(*c.problem), options_.seed); });
+    return arena_of(searched) < arena_of(quick) ? std::move(searched) : std::move(quick);
+  }
+
+  // The cut whose arena is the smallest once `improve` has gone over the two that promise most.
+  template <typename Look, typename Improve>
+  Cut least_of(Look look, Improve improve) const {
     std::vector<Cut> cuts;
     for (const std::vector<int>& chunks :
-         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015}))
-      cuts.push_back(scanned(chunks, tight(), memory_cost));
-    std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
-    std::size_t best = 0;
-    for (std::size_t i = 0; i < cuts.size() && i < 2; ++i) {
-      cuts[i].local->improve(budget_for(*cuts[i].problem), options_.seed);
-      if (cuts[i].local->cost() < cuts[best].local->cost()) best = i;
+         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015})) {
+      Cut made{cut(chunks), nullptr};
+      made.local = std::make_unique<LocalSearch>(*made.problem, tight(), memory_cost);
+      look(*made.local);
+      cuts.push_back(std::move(made));
     }
-    return std::move(cuts[best]);
+    std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
+    cuts.resize(std::min<std::size_t>(cuts.size(), 2));
+    for (const Cut& c : cuts) improve(c);
+    return std::move(
+        *std::ranges::min_element(cuts, {}, [&](const Cut& c) { return arena_of(c); }));
   }
 
   std::shared_ptr<const Problem> cut(const std::vector<int>& chunks) const {
