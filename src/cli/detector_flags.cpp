@@ -6,9 +6,6 @@ namespace lantern::cli {
 
 namespace {
 
-constexpr std::string_view kNoBudget =
-    "this version plans with every tensor in memory; `lantern plan` shows how much that is, a "
-    "larger subdivisions= in the cfg needs less";
 constexpr std::string_view kCpuOnly = "this build computes on the CPU only";
 constexpr std::string_view kNoServer =
     "this version serves nothing over the network; the chart is a file in the backup folder";
@@ -67,11 +64,41 @@ constexpr std::array kDetectorFlags{
          .value = "LIST",
          .used_by = "train",
          .refusal = kCpuOnly},
+    Flag{.name = "memory",
+         .kind = ValueKind::kText,
+         .value = "SIZE",
+         .doc = "most memory of the whole process: 6G, 75% of what may be used, auto (default "
+                "memory= of the cfg, else auto); what does not fit is computed again or evicted, "
+                "with the same results",
+         .used_by = "train"},
+    Flag{.name = "host_memory",
+         .kind = ValueKind::kText,
+         .value = "SIZE",
+         .doc = "of a card's host; on the CPU it is refused, RAM is what -memory bounds",
+         .used_by = "train"},
+    Flag{.name = "disk_memory",
+         .kind = ValueKind::kText,
+         .value = "DIR:SIZE",
+         .doc = "a file for what does not fit in memory (default disk_memory= of the cfg, else "
+                "none)",
+         .used_by = "train"},
+    Flag{.name = "max_slowdown",
+         .kind = ValueKind::kText,
+         .value = "PERCENT",
+         .doc = "refuse to train when the limited memory costs more time than that, by prediction",
+         .used_by = "train"},
     Flag{.name = "mini_batch",
          .kind = ValueKind::kText,
-         .value = "N",
-         .used_by = "train",
-         .refusal = "the mini-batch is batch / subdivisions of the cfg; set those"},
+         .value = "auto|N",
+         .doc = "images of a mini-batch, instead of batch / subdivisions; auto: the largest that "
+                "divides batch and is at most max_slowdown (10%) slower than with unlimited memory",
+         .used_by = "train"},
+    Flag{.name = "trace",
+         .kind = ValueKind::kText,
+         .value = "FILE",
+         .doc = "when every op and copy of the first 3 iterations ran, for a viewer of Chrome "
+                "traces",
+         .used_by = "train"},
     Flag{.name = "resume",
          .kind = ValueKind::kOptionalText,
          .value = "FILE",
@@ -194,17 +221,6 @@ constexpr std::array kDetectorFlags{
          .value = "PORT",
          .used_by = "train demo",
          .refusal = kNoServer},
-    Flag{.name = "memory", .kind = ValueKind::kText, .value = "SIZE", .refusal = kNoBudget},
-    Flag{.name = "host_memory", .kind = ValueKind::kText, .value = "SIZE", .refusal = kNoBudget},
-    Flag{
-        .name = "disk_memory", .kind = ValueKind::kText, .value = "DIR:SIZE", .refusal = kNoBudget},
-    Flag{
-        .name = "max_slowdown", .kind = ValueKind::kText, .value = "PERCENT", .refusal = kNoBudget},
-    Flag{.name = "trace",
-         .kind = ValueKind::kText,
-         .value = "FILE",
-         .refusal = "this version writes no trace; `lantern bench CFG --json` has the times of "
-                    "every layer"},
     // of calc_anchors and demo
     Flag{.name = "num_of_clusters",
          .kind = ValueKind::kInt,

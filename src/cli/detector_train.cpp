@@ -60,6 +60,12 @@ int run_detector_train(const Arguments& arguments, Terminal& terminal) {
                                 .on_nan = on_nan_word(arguments),
                                 .log_file = arguments.text("log"),
                                 .chart_file = arguments.text("chart"),
+                                .memory = arguments.text("memory"),
+                                .host_memory = arguments.text("host_memory"),
+                                .disk_memory = arguments.text("disk_memory"),
+                                .max_slowdown = arguments.text("max_slowdown"),
+                                .mini_batch = arguments.text("mini_batch"),
+                                .trace_file = arguments.text("trace"),
                                 .show_images = show_images(arguments)};
   if (arguments.positionals.size() > 2) settings.weights_file = arguments.positionals[2];
   if (const auto seed = arguments.given_integer("seed")) {

@@ -1,5 +1,6 @@
 #include "device/machine.hpp"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "core/error.hpp"
@@ -22,6 +24,17 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+// A line "VmRSS:   123 kB" of this process.
+Bytes status_bytes(std::string_view name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    const std::string_view rest = trim(std::string_view(line).substr(name.size()));
+    return parse_int(rest.substr(0, rest.find(' '))).value_or(0) * 1024;
+  }
+  return 0;
 }
 
 // Folder of this process in the unified hierarchy, and all of its parents: each may set a limit.
@@ -90,5 +103,27 @@ Bytes peak_resident_memory() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
+
+Bytes resident_memory() { return status_bytes("VmRSS:"); }
+
+Bytes memory_to_map() {
+  Bytes left = std::numeric_limits<Bytes>::max();
+  const auto limit = [&](int kind, std::string_view used) {
+    rlimit most{};
+    if (getrlimit(kind, &most) == 0 && most.rlim_cur != RLIM_INFINITY)
+      left = std::min(left, static_cast<Bytes>(most.rlim_cur) - status_bytes(used));
+  };
+  limit(RLIMIT_AS, "VmSize:");
+  limit(RLIMIT_DATA, "VmData:");
+  return std::max<Bytes>(0, left);
+}
+
+void keep_heap_small() {
+  mallopt(M_MMAP_THRESHOLD, 256 * 1024);  // and no growing of it
+  mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+  mallopt(M_ARENA_MAX, 2);
+}
+
+void return_free_memory() { malloc_trim(0); }
 
 }  // namespace lantern::device

@@ -272,10 +272,12 @@ std::vector<float> Executor::read(graph::TensorId tensor) const {
   return plain;
 }
 
-void Executor::poison_transients() {
-  std::memset(arena_->at(program_.persistent_bytes), 0xff,
-              static_cast<std::size_t>(program_.arena_bytes - program_.persistent_bytes));
+std::span<std::byte> Executor::transients() const {
+  return {arena_->at(program_.persistent_bytes),
+          static_cast<std::size_t>(program_.arena_bytes - program_.persistent_bytes)};
 }
+
+void Executor::poison_transients() { std::memset(transients().data(), 0xff, transients().size()); }
 
 void Executor::set_profiling(bool on) {
   profiling_ = on;

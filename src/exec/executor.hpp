@@ -59,6 +59,8 @@ class Executor {
   /// Fills every transient byte with NaN patterns before each program, so that a read before the
   /// write shows up.
   void poison_transients();
+  /// Memory of the transients, for anybody while no program runs.
+  std::span<std::byte> transients() const;
   void set_profiling(bool on);
   const std::vector<OpTime>& profile() const { return profile_; }
 

@@ -24,6 +24,8 @@ class CostMeter {
   /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
   /// on memory of the meter's own.
   void fill(const ops::Selection& selection, graph::Selected& out);
+  /// Gives the memory back that kernels ran on; what was timed is remembered.
+  void release_memory() { memory_ = device::Arena(); }
   /// Distinct ops timed so far.
   std::size_t timed() const { return seconds_.size(); }
 

@@ -15,23 +15,52 @@ namespace lantern::exec {
 using graph::ProgramKind;
 using graph::TensorId;
 
-Compiled compile(const layers::Network& network, const ModelOptions& options) {
+Compiled select(const layers::Network& network, const ModelOptions& options) {
   Compiled result;
   result.lowered = layers::lower(network, {.training = options.training,
                                            .mini_batch = options.mini_batch,
                                            .forward_batch = options.forward_batch,
                                            .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient});
-  result.selection = ops::select(result.lowered.graph, {.threads = options.threads});
-  plan::set_costs(result.selection.selected, options.device);
-  result.program = plan::make_program(result.selection.selected, options.plan);
-  plan::check(result.selection.selected, result.program);
+  result.selection = ops::select(result.lowered.graph,
+                                 {.threads = options.threads, .fixed = options.shared.layouts});
+  if (options.costs) {
+    options.costs(result.selection, result.selection.selected);
+  } else {
+    plan::set_costs(result.selection.selected, options.device);
+  }
   return result;
 }
 
+void make_plan(Compiled& compiled, const ModelOptions& options) {
+  plan::PlanOptions plan = options.plan;
+  plan.places = options.shared.places;
+  compiled.program = plan::make_program(compiled.selection.selected, plan);
+  plan::check(compiled.selection.selected, compiled.program);
+}
+
+Compiled compile(const layers::Network& network, const ModelOptions& options) {
+  Compiled result = select(network, options);
+  make_plan(result, options);
+  return result;
+}
+
+SharedState state_of(const Compiled& compiled) {
+  auto places = std::make_shared<plan::Places>(
+      plan::places_of(compiled.selection.selected, compiled.program));
+  auto layouts = std::make_shared<ops::NamedLayouts>();
+  for (std::size_t i = 0; i < compiled.selection.selected.tensors.size(); ++i) {
+    const std::string& name = compiled.selection.selected.tensors[i].name;
+    if (places->offsets.contains(name)) (*layouts)[name] = compiled.selection.layouts[i];
+  }
+  return {std::move(layouts), std::move(places)};
+}
+
 Model::Model(layers::Network network, const ModelOptions& options)
+    : Model(network, options, compile(network, options)) {}
+
+Model::Model(layers::Network network, const ModelOptions& options, Compiled compiled)
     : network_(std::move(network)), options_(options) {
-  Compiled compiled = compile(network_, options_);
   lowered_ = std::move(compiled.lowered);
   ExecutorOptions executor;
   if (options_.executor) executor = options_.executor(compiled.program);
@@ -68,6 +97,19 @@ void Model::set_parameter(std::size_t binding, std::span<const float> values) {
 
 void Model::get_parameter(std::size_t binding, std::span<float> values) const {
   executor_->read(lowered_.parameters[binding].tensor, values);
+}
+
+std::span<const float> Model::view_parameter(std::size_t binding) const {
+  const graph::TensorId tensor = lowered_.parameters[binding].tensor;
+  const auto count = static_cast<std::size_t>(lowered_.graph.type(tensor).shape.elements());
+  const std::span<std::byte> room = executor_->transients();
+  std::span<float> values(reinterpret_cast<float*>(room.data()), room.size() / sizeof(float));
+  if (values.size() < count) {
+    view_.resize(count);
+    values = view_;
+  }
+  executor_->read(tensor, values.first(count));
+  return values.first(count);
 }
 
 namespace {
@@ -130,25 +172,6 @@ void Model::abandon_iteration() {
 
 std::optional<std::string> Model::find_non_finite_tensor(const ops::RunContext& context) {
   return executor_->find_non_finite(ProgramKind::kMiniBatch, context);
-}
-
-void Model::take_state(const Model& other) {
-  LANTERN_ASSERT(lowered_.parameters.size() == other.lowered_.parameters.size(),
-                 "both models are of one network");
-  std::vector<float> values;
-  for (std::size_t i = 0; i < lowered_.parameters.size(); ++i) {
-    const layers::ParameterBinding& to = lowered_.parameters[i];
-    const layers::ParameterBinding& from = other.lowered_.parameters[i];
-    values.resize(static_cast<std::size_t>(lowered_.graph.type(to.tensor).shape.elements()));
-    const auto move = [&](TensorId source, TensorId target) {
-      other.executor_->read(source, values);
-      executor_->write(target, values);
-    };
-    move(from.tensor, to.tensor);
-    if (from.momentum && to.momentum) move(*from.momentum, *to.momentum);
-    if (from.second_moment && to.second_moment) move(*from.second_moment, *to.second_moment);
-    if (from.next && to.next) move(*from.next, *to.next);
-  }
 }
 
 void Model::forward(std::span<const float> images) {

@@ -16,6 +16,13 @@
 
 namespace lantern::exec {
 
+/// What the programs of one network have in common at all of its sizes: its parameters, momentum
+/// and gradients lie in the same places, in the same layouts.
+struct SharedState {
+  std::shared_ptr<const ops::NamedLayouts> layouts;
+  std::shared_ptr<const plan::Places> places;
+};
+
 struct ModelOptions {
   bool training = false;
   std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
@@ -28,6 +35,9 @@ struct ModelOptions {
                     .flops_per_second = 2.5e11,
                     .memory_bytes_per_second = 2e10,
                     .op_seconds = 5e-6};
+  /// Fills SelectedOp::seconds where better is known (measured); empty: by `device`.
+  std::function<void(const ops::Selection&, graph::Selected&)> costs{};
+  SharedState shared{};  ///< with the programs of other sizes; empty: with none
   bool fuse_layers = true;
   bool input_gradient = false;
   /// Arena, tiers and what else the executor of a program gets (`threads` above count); empty: an
@@ -48,13 +58,22 @@ struct Compiled {
   ops::Selection selection;
   plan::Program program;
 };
-/// cfg network -> graph -> selection -> checked program.
+/// cfg network -> graph -> selection; the program is still empty.
+Compiled select(const layers::Network& network, const ModelOptions& options);
+/// Makes the program of what is selected, checked.
+void make_plan(Compiled& compiled, const ModelOptions& options);
+/// Both.
 Compiled compile(const layers::Network& network, const ModelOptions& options);
+
+/// What programs of other sizes have to take over from this one.
+SharedState state_of(const Compiled& compiled);
 
 /// A network ready to run: its graph, its checked plan and its arena.
 class Model {
  public:
   Model(layers::Network network, const ModelOptions& options);
+  /// Of what compile() with the same options has given.
+  Model(layers::Network network, const ModelOptions& options, Compiled compiled);
 
   const layers::Network& network() const { return network_; }
   const layers::Lowered& lowered() const { return lowered_; }
@@ -69,6 +88,9 @@ class Model {
   /// Values of an array of the weights file, plain order.
   void set_parameter(std::size_t binding, std::span<const float> values);
   void get_parameter(std::size_t binding, std::span<float> values) const;
+  /// The same, into memory that the next call or program uses otherwise: no more than the network
+  /// has anyway.
+  std::span<const float> view_parameter(std::size_t binding) const;
 
   /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over
   /// subdivisions.
@@ -87,10 +109,6 @@ class Model {
   /// Name of the first tensor, in program order, that the last mini-batch fills with a value that
   /// is not finite.
   std::optional<std::string> find_non_finite_tensor(const ops::RunContext& context);
-  /// Takes parameters, momentum and rolling statistics over from a model of the same network at
-  /// another size.
-  void take_state(const Model& other);
-
   /// Feeds images [N,C,H,W] and runs the forward program; head outputs are then in the executor.
   void forward(std::span<const float> images);
 
@@ -99,6 +117,7 @@ class Model {
   ModelOptions options_;
   layers::Lowered lowered_;
   std::unique_ptr<Executor> executor_;
+  mutable std::vector<float> view_;  // where the arena has no room for one
 };
 
 }  // namespace lantern::exec

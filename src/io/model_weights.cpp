@@ -60,15 +60,10 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
 void save_weights(const exec::Model& model, const std::filesystem::path& path,
                   const WeightsHeader& header) {
   const WeightsLayout layout = weights_layout(model.network());
-  WeightsValues values(layout.size());
-  for (std::size_t i = 0; i < layout.size(); ++i) {
-    for (const WeightsArray& array : layout[i].arrays) {
-      std::vector<float> plain(static_cast<std::size_t>(array.count));
-      model.get_parameter(binding_of(model.lowered(), layout[i].layer, array.name), plain);
-      values[i].push_back(std::move(plain));
-    }
-  }
-  write_weights(path, header, layout, views_of(values));
+  write_weights(path, header, layout, [&](std::size_t i, std::size_t k) {
+    return model.view_parameter(
+        binding_of(model.lowered(), layout[i].layer, layout[i].arrays[k].name));
+  });
 }
 
 }  // namespace lantern::io

@@ -330,6 +330,18 @@ Weights read_weights(const std::filesystem::path& path, const WeightsLayout& lay
 void write_weights(const std::filesystem::path& path, const WeightsHeader& header,
                    const WeightsLayout& layout, const WeightsViews& values, int up_to_layer) {
   LANTERN_ASSERT(values.size() == layout.size(), "one entry a layer of the layout");
+  write_weights(
+      path, header, layout,
+      [&](std::size_t layer, std::size_t array) {
+        LANTERN_ASSERT(values[layer].size() == layout[layer].arrays.size(),
+                       "one span an array of the layer");
+        return values[layer][array];
+      },
+      up_to_layer);
+}
+
+void write_weights(const std::filesystem::path& path, const WeightsHeader& header,
+                   const WeightsLayout& layout, const WeightsSource& source, int up_to_layer) {
   if (!is_plausible(header)) {
     throw Error(ErrorCode::kUsage, path.string(), "{}.{}.{} is no version of a .weights file",
                 header.major, header.minor, header.revision);
@@ -347,10 +359,9 @@ void write_weights(const std::filesystem::path& path, const WeightsHeader& heade
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const WeightsLayer& layer = layout[i];
     if (layer.layer >= up_to_layer) continue;
-    LANTERN_ASSERT(values[i].size() == layer.arrays.size(), "one span an array of the layer");
     for (std::size_t k = 0; k < layer.arrays.size(); ++k) {
       const WeightsArray& array = layer.arrays[k];
-      const std::span<const float> view = values[i][k];
+      const std::span<const float> view = source(i, k);
       LANTERN_ASSERT(static_cast<std::int64_t>(view.size()) == array.count,
                      "values are as many as the layout says");
       if (array.connected && header.is_transposed() && !view.empty()) {

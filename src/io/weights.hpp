@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -98,6 +99,12 @@ Weights read_weights(const std::filesystem::path& path, const WeightsLayout& lay
 /// same bytes (unless one of those three keys is set).
 void write_weights(const std::filesystem::path& path, const WeightsHeader& header,
                    const WeightsLayout& layout, const WeightsViews& values,
+                   int up_to_layer = kAllLayers);
+/// The same, asking for one array after the other: entry of the layout, array of the entry. A view
+/// is read before the next is asked for.
+using WeightsSource = std::function<std::span<const float>(std::size_t, std::size_t)>;
+void write_weights(const std::filesystem::path& path, const WeightsHeader& header,
+                   const WeightsLayout& layout, const WeightsSource& source,
                    int up_to_layer = kAllLayers);
 
 }  // namespace lantern::io

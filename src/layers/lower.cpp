@@ -86,16 +86,6 @@ void check_net(const Network& network, bool training) {
   no(net.resize_mode == ResizeMode::kSame, "resize_mode=same",
      "training and testing resize as Darknet does, each in its own way; remove the key");
   if (!training) return;
-  constexpr const char* kNoBudget =
-      "this version plans with every tensor in memory; remove the key (a larger subdivisions= "
-      "needs less memory)";
-  const auto is_set = [](const std::string& size) { return !size.empty() && size != "auto"; };
-  no(is_set(net.memory), "memory", kNoBudget);
-  no(is_set(net.host_memory), "host_memory", kNoBudget);
-  no(!net.disk_memory.empty(), "disk_memory", kNoBudget);
-  no(net.max_slowdown >= 0, "max_slowdown", kNoBudget);
-  no(net.mini_batch != 0 && net.mini_batch != net.batch / net.subdivisions, "mini_batch",
-     "the mini-batch is batch / subdivisions; set those");
   no(net.freeze_bn != 0, "freeze_bn",
      "batch normalisation always learns in this version; remove the key");
   no(net.unsupervised != 0, "unsupervised", "this version has no classifier training");

@@ -138,6 +138,8 @@ NetSpec read_net(cfg::SectionReader& reader, const Overrides& overrides) {
   check_sizes(net, reader);
   check_policy(net, reader);
   check_memory(net, reader);
+  if (reader.has("host_memory")) net.host_memory_where = reader.where("host_memory");
+  if (reader.has("mini_batch")) net.mini_batch_where = reader.where("mini_batch");
   if (net.contrastive != 0 && net.batch / net.subdivisions == 1 && !overrides.batch) {
     reader.diagnostics().error(
         reader.where("contrastive"),

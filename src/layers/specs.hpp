@@ -77,9 +77,10 @@ struct NetSpec {
   float max_chart_loss = 20;
   int show_receptive_field = 0;
   // Ours
-  std::string memory, host_memory, disk_memory;  ///< sizes as written; plan reads them
-  float max_slowdown = -1;                       ///< percent; -1 = auto
-  int mini_batch = 0;                            ///< 0 = batch / subdivisions, -1 = auto
+  std::string memory, host_memory, disk_memory;     ///< sizes as written
+  std::string host_memory_where, mini_batch_where;  ///< file and line of the keys, when given
+  float max_slowdown = -1;                          ///< percent; -1 = auto
+  int mini_batch = 0;                               ///< 0 = batch / subdivisions, -1 = auto
   std::int64_t seed = 0;
   Precision precision = Precision::kFp32;
   OnNan on_nan = OnNan::kStop;

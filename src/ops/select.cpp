@@ -30,6 +30,8 @@ class Selector {
       // What the host reads or writes lies plain.
       if (tensor.role == graph::Role::kInput || tensor.role == graph::Role::kOutput) {
         layouts_[result_.selected.tensors.size() - 1] = Layout{};
+      } else if (options.fixed && options.fixed->contains(tensor.name)) {
+        layouts_[result_.selected.tensors.size() - 1] = options.fixed->at(tensor.name);
       }
     }
     result_.layouts.resize(graph.tensors().size());

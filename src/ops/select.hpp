@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "graph/selected.hpp"
@@ -16,9 +18,14 @@ struct Selection {
   std::vector<Layout> layouts;                   ///< parallel to selected.tensors
 };
 
+/// Layouts by the name of the tensor.
+using NamedLayouts = std::map<std::string, Layout>;
+
 struct SelectOptions {
   int threads = 1;
   int block = preferred_block();
+  /// Tensors that lie so already, because another program shares them; kernels adapt. Null: none.
+  std::shared_ptr<const NamedLayouts> fixed{};
 };
 
 /// Chooses for every op its kernel, for every tensor its layout; where a reader wants another

@@ -16,6 +16,10 @@ using graph::Selected;
 
 constexpr Bytes kPage = 4096;
 
+bool has_fixed_place(const graph::SelectedTensor& tensor) {
+  return tensor.role != graph::Role::kInput && tensor.role != graph::Role::kOutput;
+}
+
 class Planner {
  public:
   Planner(const Selected& selected, const PlanOptions& options)
@@ -71,14 +75,24 @@ class Planner {
  private:
   void place_persistent() {
     result_.persistent.assign(selected_.tensors.size(), kNone);
-    Bytes top = 0;
-    for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
-      if (!graph::is_persistent(selected_.tensors[i].role)) continue;
-      const auto buffer = static_cast<std::uint32_t>(result_.buffers.size());
-      result_.persistent[i] = buffer;
-      result_.buffers.push_back(
-          {.tensor = i, .offset = top, .bytes = selected_.tensors[i].bytes, .alias_of = buffer});
-      top += round_up(selected_.tensors[i].bytes, kAlignment);
+    Bytes top = options_.places ? options_.places->end : 0;
+    // What does not grow with the images first, so that it lies alike in programs of other sizes.
+    for (const bool is_fixed : {true, false}) {
+      for (std::uint32_t i = 0; i < selected_.tensors.size(); ++i) {
+        const graph::SelectedTensor& tensor = selected_.tensors[i];
+        if (!graph::is_persistent(tensor.role) || has_fixed_place(tensor) != is_fixed) continue;
+        const auto buffer = static_cast<std::uint32_t>(result_.buffers.size());
+        result_.persistent[i] = buffer;
+        result_.buffers.push_back(
+            {.tensor = i, .offset = top, .bytes = tensor.bytes, .alias_of = buffer});
+        const auto given = options_.places ? options_.places->offsets.find(tensor.name)
+                                           : std::map<std::string, Bytes>::const_iterator{};
+        if (options_.places && given != options_.places->offsets.end()) {
+          result_.buffers.back().offset = given->second;
+        } else {
+          top += round_up(tensor.bytes, kAlignment);
+        }
+      }
     }
     // File copies want transients on pages.
     result_.persistent_bytes = round_up(top, kFileAlignment);
@@ -148,6 +162,17 @@ class Planner {
 
 Program make_program(const Selected& selected, const PlanOptions& options) {
   return Planner(selected, options).run();
+}
+
+Places places_of(const Selected& selected, const Program& program) {
+  Places places;
+  for (std::uint32_t i = 0; i < selected.tensors.size(); ++i) {
+    if (program.persistent[i] == kNone || !has_fixed_place(selected.tensors[i])) continue;
+    const Buffer& buffer = program.buffers[program.persistent[i]];
+    places.offsets[selected.tensors[i].name] = buffer.offset;
+    places.end = std::max(places.end, buffer.offset + round_up(buffer.bytes, kAlignment));
+  }
+  return places;
 }
 
 Bytes smallest_memory(const Selected& selected, const PlanOptions& options) {

@@ -1,9 +1,20 @@
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include "core/device_spec.hpp"
 #include "plan/program.hpp"
 
 namespace lantern::plan {
+
+/// Where the persistent tensors of a network lie whose size does not depend on that of its images:
+/// the programs of all sizes can share them.
+struct Places {
+  std::map<std::string, Bytes> offsets;  ///< by the name of the tensor
+  Bytes end = 0;                         ///< everything else lies behind it
+};
 
 struct PlanOptions {
   static constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
@@ -19,6 +30,7 @@ struct PlanOptions {
   double op_seconds = 0;    ///< fixed cost of a run, paid again for every chunk
   int evaluations = 30000;  ///< most plans the local search looks at
   std::uint64_t seed = 1;
+  std::shared_ptr<const Places> places{};  ///< given by another program; null: this one chooses
   int chunks = 0;  ///< > 0: every op that can runs in so many chunks (tests)
 };
 
@@ -27,6 +39,9 @@ struct PlanOptions {
 /// where single tensors are too large. Pure: equal arguments give equal programs. Throws kResource
 /// with the smallest sufficient budget when the budget is below it.
 Program make_program(const graph::Selected& selected, const PlanOptions& options = {});
+
+/// Places of a program's parameters, states and their gradients.
+Places places_of(const graph::Selected& selected, const Program& program);
 
 /// The smallest `memory` with which make_program succeeds.
 Bytes smallest_memory(const graph::Selected& selected, const PlanOptions& options);

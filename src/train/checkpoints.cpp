@@ -50,13 +50,9 @@ void Checkpoints::after_iteration(const exec::Model& model, std::int64_t t, std:
 fs::path Checkpoints::save(const exec::Model& model, const std::string& suffix,
                            std::uint64_t seen) {
   const fs::path path = folder_ / fmt::format("{}_{}.weights", base_, suffix);
-  std::vector<float> values;
   for (std::size_t i = 0; i < model.lowered().parameters.size(); ++i) {
     const layers::ParameterBinding& binding = model.lowered().parameters[i];
-    values.resize(
-        static_cast<std::size_t>(model.lowered().graph.type(binding.tensor).shape.elements()));
-    model.get_parameter(i, values);
-    for (const float value : values) {
+    for (const float value : model.view_parameter(i)) {
       if (!std::isfinite(value)) {
         throw Error(ErrorCode::kFailed, path.string(),
                     "not written: {} of layer {} holds a value that is not finite; lower "

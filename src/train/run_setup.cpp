@@ -123,11 +123,6 @@ namespace {
 
 // Keys that choose how to compute, not what: they change no result, so old cfgs keep working.
 void name_idle_keys(const layers::NetSpec& net, Console& console) {
-  if (net.optimized_memory > 1) {
-    console.notice(fmt::format(
-        "optimized_memory={}: nothing is moved out of memory in this version; results are the same",
-        net.optimized_memory));
-  }
   if (net.try_fix_nan != 0)
     console.notice("try_fix_nan: values are not replaced; on_nan= says what a NaN does");
   if (net.cache != layers::Cache::kNone)

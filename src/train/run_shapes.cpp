@@ -4,8 +4,9 @@
 
 namespace lantern::train {
 
-RunShapes::RunShapes(const layers::Network& network, const MultiScale& scale)
+RunShapes::RunShapes(const layers::Network& network, const MultiScale& scale, Caps caps)
     : scale_(scale),
+      caps_(std::move(caps)),
       subdivisions_(network.net.subdivisions),
       base_(network.net.batch / network.net.subdivisions),
       dynamic_(network.net.dynamic_minibatch != 0 && scale.is_on()) {
@@ -21,9 +22,14 @@ NetSize RunShapes::size(std::int64_t iteration) const {
   return scale_.is_on() ? size_at(scale_, iteration) : scale_.net;
 }
 
+std::int64_t RunShapes::mini_batch_of(NetSize size, std::int64_t cap) const {
+  return dynamic_ ? dynamic_minibatch(base_, largest_size(scale_), size, cap) : base_;
+}
+
 std::int64_t RunShapes::mini_batch_of(NetSize size) const {
   constexpr std::int64_t kNoCap = std::int64_t{1} << 20;
-  return dynamic_ ? dynamic_minibatch(base_, largest_size(scale_), size, kNoCap) : base_;
+  const auto found = caps_.find({size.width, size.height});
+  return mini_batch_of(size, found == caps_.end() ? kNoCap : found->second);
 }
 
 std::int64_t RunShapes::mini_batch(std::int64_t iteration) const {

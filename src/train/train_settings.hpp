@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "device/tier.hpp"
 
 namespace lantern::train {
 
@@ -25,6 +29,11 @@ struct TrainSettings {
   std::string on_nan;      ///< empty: the cfg's; "stop" or "skip"
   std::string log_file;    ///< metrics as JSON lines; empty: <backup>/<base>_metrics.jsonl
   std::string chart_file;  ///< empty: <backup>/chart_<base>.png
+  /// Of the flags of the same name; empty: the cfg's.
+  std::string memory, host_memory, disk_memory, max_slowdown, mini_batch;
+  std::string trace_file;  ///< Chrome trace of the first iterations; empty: none
+  /// Makes the file tier, for tests that let it fail; empty: a file in the folder of disk_memory.
+  std::function<std::shared_ptr<device::Tier>(Bytes bytes)> make_file;
   int show_images = 0;  ///< save that many augmented pictures as one contact sheet before training
 };
 

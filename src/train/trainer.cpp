@@ -14,8 +14,8 @@
 #include "train/checkpoints.hpp"
 #include "train/evaluate.hpp"
 #include "train/metrics.hpp"
+#include "train/run_memory.hpp"
 #include "train/run_setup.hpp"
-#include "train/run_shapes.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::train {
@@ -36,14 +36,15 @@ class Run {
         net_(setup_.network.net),
         schedule_(schedule_of(setup_.network.net)),
         scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)),
-        shapes_(setup_.network, scale_) {}
+        memory_(setup_, scale_, settings, console) {}
 
   TrainResult run() {
     check_settings();
     console_.notice(layers::layer_table(setup_.network));
-    make_model(shapes_.size(0), shapes_.mini_batch(0));
+    model_ = memory_.model(0);
+    model_->initialise(setup_.seed);
     start_iteration();
-    if (t_ != 0) make_model(shapes_.size(t_), shapes_.mini_batch(t_));
+    if (t_ != 0) make_model();
     Checkpoints checkpoints(setup_.backup, setup_.base, settings_.cfg_file, setup_.save_weights,
                             setup_.save_last, t_);
     Metrics metrics(settings_.log_file.empty() ? setup_.backup / (setup_.base + "_metrics.jsonl")
@@ -54,10 +55,11 @@ class Run {
                     setup_.base, net_.max_batches, net_.max_chart_loss);
     if (settings_.show_images > 0) show_images();
     data::DetectorLoader loader(loader_spec());
-    announce(loader);
+    announce();
     last_map_ = t_;
     while (t_ < net_.max_batches) {
-      iterate(loader, checkpoints, metrics);
+      iterate_or_save(loader, checkpoints, metrics);
+      write_trace_if_due();
       if (console_.interrupted()) {
         const auto path = checkpoints.save(*model_, "last", seen());
         metrics.draw_chart(hours_left());
@@ -126,31 +128,15 @@ class Run {
     }
   }
 
-  // A model for one input size; parameters and momentum move over from the one before.
-  void make_model(NetSize size, std::int64_t mini_batch) {
-    std::unique_ptr<exec::Model> old = std::move(model_);
-    const bool fits = old && old->network().net.width == size.width &&
-                      old->network().net.height == size.height &&
-                      old->options().mini_batch == mini_batch;
-    if (fits) {
-      model_ = std::move(old);
+  // The model of this iteration's size; parameters and momentum stay where they are.
+  void make_model() {
+    const NetSize size = memory_.shapes().size(t_);
+    const layers::NetSpec& net = model_->network().net;
+    if (net.width == size.width && net.height == size.height &&
+        model_->options().mini_batch == memory_.shapes().mini_batch(t_))
       return;
-    }
-    layers::Network network = scale_.is_on()
-                                  ? layers::resized(setup_.network, static_cast<int>(size.width),
-                                                    static_cast<int>(size.height))
-                                  : setup_.network;
-    model_ = std::make_unique<exec::Model>(std::move(network),
-                                           exec::ModelOptions{.training = true,
-                                                              .mini_batch = mini_batch,
-                                                              .forward_batch = 0,
-                                                              .threads = settings_.threads});
-    largest_arena_ = std::max(largest_arena_, model_->executor().arena_bytes());
-    if (old) {
-      model_->take_state(*old);
-    } else {
-      model_->initialise(setup_.seed);
-    }
+    model_.reset();  // no two sets of kernels at once
+    model_ = memory_.model(t_);
   }
 
   // Loads the weights file and finds out where the run begins.
@@ -186,8 +172,8 @@ class Run {
       const NetSize largest = largest_size(scale_);
       spec.max_w = static_cast<int>(largest.width);
       spec.max_h = static_cast<int>(largest.height);
-      spec.max_images = shapes_.largest_images();
-      spec.shape = [shapes = shapes_](std::int64_t iteration) {
+      spec.max_images = memory_.shapes().largest_images();
+      spec.shape = [shapes = memory_.shapes()](std::int64_t iteration) {
         return shapes.loader_shape(iteration);
       };
     }
@@ -199,7 +185,7 @@ class Run {
     spec.threads = settings_.loader_threads;
     spec.bad_data_limit = static_cast<double>(net_.bad_data_limit) / 100;
     spec.decode.exif = net_.exif == layers::Exif::kApply;
-    spec.memory_left = device::memory_beside(largest_arena_);
+    spec.memory_left = device::memory_beside(memory_.arena_bytes());
     return spec;
   }
 
@@ -211,20 +197,15 @@ class Run {
         fmt::format("the first {} training pictures, as augmented: {}", count, path.string()));
   }
 
-  void announce(const data::DetectorLoader& loader) {
+  void announce() {
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
-                                setup_.dataset->images.size(), shapes_.mini_batch(t_),
+                                setup_.dataset->images.size(), memory_.shapes().mini_batch(t_),
                                 net_.subdivisions, setup_.seed));
-    // With random= the run began with the largest size (start_iteration() comes after it), so no
-    // later one needs more.
-    console_.notice(fmt::format("memory: arena {}, loader queue {}; this process may use {}",
-                                format_bytes(largest_arena_), format_bytes(loader.bytes()),
-                                format_bytes(device::usable_memory())));
     if (scale_.is_on()) {
       const auto sizes = possible_sizes(scale_);
       console_.notice(fmt::format(
-          "random={}: sizes {} x {} to {} x {}, a new one every {} iterations; the arena is that "
-          "of the largest",
+          "random={}: sizes {} x {} to {} x {}, a new one every {} iterations; one arena "
+          "for all",
           setup_.random, sizes.front().width, sizes.front().height, sizes.back().width,
           sizes.back().height, kIterationsPerSize));
     }
@@ -232,12 +213,40 @@ class Run {
 
   void resize_if_due() {
     if (!scale_.is_on() || t_ % kIterationsPerSize != 0) return;
-    const NetSize size = shapes_.size(t_);
+    const NetSize size = memory_.shapes().size(t_);
     if (size.width != model_->network().net.width || size.height != model_->network().net.height) {
       console_.line(fmt::format("Resizing, random_coef = {:.2f}\n\n {} x {} ",
                                 setup_.random == 1 ? 1.4 : setup_.random, size.width, size.height));
     }
-    make_model(size, shapes_.mini_batch(t_));
+    make_model();
+  }
+
+  // Memory or a disk that fails ends the run, with the weights of the last finished iteration.
+  void iterate_or_save(data::DetectorLoader& loader, Checkpoints& checkpoints, Metrics& metrics) {
+    const std::int64_t finished = t_;
+    try {
+      iterate(loader, checkpoints, metrics);
+    } catch (const Error& error) {
+      const bool resource =
+          error.code() == ErrorCode::kResource || error.code() == ErrorCode::kDevice;
+      if (!resource || model_ == nullptr || t_ != finished) throw;
+      model_->abandon_iteration();
+      const auto path = checkpoints.save(*model_, "last", seen());
+      throw Error(error.code(), error.where(),
+                  "{}; iteration {} is dropped, the weights of iteration {} are in {}",
+                  error.message(), t_ + 1, t_, path.string());
+    }
+  }
+
+  void write_trace_if_due() {
+    constexpr std::int64_t kTraced = 3;
+    if (!memory_.trace() || trace_written_) return;
+    if (++traced_ < kTraced && t_ < net_.max_batches) return;
+    trace_written_ = true;
+    memory_.trace()->write(settings_.trace_file);
+    console_.notice(
+        fmt::format("trace of the first {} iterations: {}", traced_, settings_.trace_file));
+    memory_.end_trace();
   }
 
   void iterate(data::DetectorLoader& loader, Checkpoints& checkpoints, Metrics& metrics) {
@@ -395,13 +404,10 @@ class Run {
                     100 * map, 100 * *result_.best_map));
   }
 
-  // Evaluation runs at the cfg's own size on a model that lives only as long.
+  // Evaluation runs at the cfg's own size, over the same parameters and in the same memory.
   EvaluateResult evaluate_training(const EvaluateOptions& options) {
-    exec::Model evaluation(
-        setup_.network,
-        {.training = false, .forward_batch = kEvaluationBatch, .threads = settings_.threads});
-    evaluation.take_state(*model_);
-    return evaluate_detector(evaluation, options, setup_.names,
+    const std::unique_ptr<exec::Model> evaluation = memory_.evaluation_model();
+    return evaluate_detector(*evaluation, options, setup_.names,
                              [&](std::int64_t done, std::int64_t total, double rate) {
                                console_.progress("mAP", done, total, rate, "images/s");
                              });
@@ -418,21 +424,20 @@ class Run {
     return each * static_cast<double>(net_.max_batches - t_) / 3600;
   }
 
-  static constexpr std::int64_t kEvaluationBatch = 4;
-
   const TrainSettings& settings_;
   Console& console_;
   RunSetup setup_;
   const layers::NetSpec& net_;
   Schedule schedule_;
   MultiScale scale_;
-  RunShapes shapes_;
+  RunMemory memory_;
   std::unique_ptr<exec::Model> model_;
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations
-  Bytes largest_arena_ = 0;
   std::int64_t last_map_ = 0;
   double average_loss_ = -1;
+  std::int64_t traced_ = 0;
+  bool trace_written_ = false;
   bool on_nan_skip_ = false;
   bool bad_validation_told_ = false;
   int skipped_in_a_row_ = 0;
