@@ -98,11 +98,8 @@ void require_memory(Bytes needed, std::string_view what, std::string_view mend) 
 
 Bytes memory_beside(Bytes arena) { return std::max<Bytes>(1, usable_memory() - arena); }
 
-Bytes peak_resident_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<Bytes>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
-}
+// Not ru_maxrss, which a program takes over from the one that started it.
+Bytes peak_resident_memory() { return status_bytes("VmHWM:"); }
 
 Bytes resident_memory() { return status_bytes("VmRSS:"); }
 

@@ -61,13 +61,13 @@ RunMemory::RunMemory(RunSetup& setup, const MultiScale& scale, const TrainSettin
       console_(console),
       memory_(memory_settings(setup.network.net, settings, console)),
       device_(exec::ModelOptions{}.device),
-      meter_(settings.threads, device_.op_seconds) {
+      meter_(settings.threads, device_) {
   device::keep_heap_small();
   if (!settings.trace_file.empty()) trace_ = std::make_shared<exec::Trace>(kTraceEvents);
   if (memory_.disk_memory > 0) {
     device_ = exec::measure_cpu(settings.threads);
     exec::measure_disk(device_, memory_.disk_folder, memory_.disk_memory, settings.threads);
-    meter_ = exec::CostMeter(settings.threads, device_.op_seconds);
+    meter_ = exec::CostMeter(settings.threads, device_);
   }
   layers::NetSpec& net = setup_.network.net;
   if (memory_.mini_batch > 0) net.subdivisions = net.batch / memory_.mini_batch;
@@ -137,7 +137,7 @@ void RunMemory::measure_costs(exec::Compiled& compiled) {
   if (!has_measured_device_) {
     has_measured_device_ = true;
     if (memory_.disk_memory == 0) device_ = exec::measure_cpu(settings_.threads);
-    meter_ = exec::CostMeter(settings_.threads, device_.op_seconds);
+    meter_ = exec::CostMeter(settings_.threads, device_);
   }
   meter_.fill(compiled.selection, compiled.selection.selected);
   meter_.release_memory();
@@ -304,9 +304,10 @@ void RunMemory::take_memory() {
 void RunMemory::announce() const {
   const Bytes bound = memory_.process_bytes();
   console_.notice(fmt::format(
-      "memory {}{}: {} for the network, {} beside it ({})",
+      "memory {}: {} for the network, {} beside it ({}); this process may use {}",
       memory_.memory ? format_bytes(bound) : fmt::format("auto, at most {}", format_bytes(bound)),
-      "", format_bytes(arena_->bytes()), format_bytes(beside_.sum()), beside_.text()));
+      format_bytes(arena_->bytes()), format_bytes(beside_.sum()), beside_.text(),
+      format_bytes(device::usable_memory())));
   double worst = 0;
   Bytes copied = 0;
   for (const auto& [id, program] : programs_) {

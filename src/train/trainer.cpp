@@ -72,6 +72,8 @@ class Run {
     result_.iterations = t_;
     result_.average_loss = average_loss_;
     result_.chart = metrics.chart().string();
+    console_.notice(
+        fmt::format("memory used: {} at most", format_bytes(device::peak_resident_memory())));
     const data::LoaderStats stats = loader.stats();
     if (stats.bad_images > 0) {
       const auto images = static_cast<std::int64_t>(setup_.dataset->images.size());
