@@ -116,9 +116,9 @@ TEST(MemorySettings, HostMemoryIsRefusedWithTheReason) {
 
 TEST(MemorySettings, DarknetsKeysAreMappedWithOneLineEach) {
   const auto notices = [](const std::string& keys) {
-    Notices notices;
-    memory_settings(net(keys), {}, notices);
-    return notices.texts;
+    Notices console;
+    memory_settings(net(keys), {}, console);
+    return console.texts;
   };
   EXPECT_TRUE(notices("").empty());
   for (const char* mode : {"1", "2", "3"}) {
