@@ -45,7 +45,7 @@ class RandomGraph {
     RandomNetworkOptions network;
     network.everything = true;
     // A layer lowers to one to three ops each way, residual blocks to more.
-    network.layers = static_cast<int>(rng_.uniform_int(1, 7));
+    network.layers = static_cast<int>(rng_.uniform_int(0, 5));
     options_.training = true;
     options_.mini_batch = rng_.uniform_int(1, 9);
     options_.forward_batch = 0;

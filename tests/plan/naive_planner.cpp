@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/naive_placement.hpp"
+#include "plan/naive_steps.hpp"
 
 namespace lantern::plan::test {
 
@@ -11,26 +12,10 @@ namespace {
 using graph::Role;
 using graph::Selected;
 using graph::SelectedOp;
+using Piece = NaivePiece;
+using State = NaivePiece::State;
+using Step = NaiveStep;
 using Kind = Instruction::Kind;
-
-enum class State { kNone, kHere, kLeaving, kAway, kArriving, kDropped, kGone };
-
-/// What is kept and moved as one: a tensor, or a part of its images.
-struct Piece {
-  std::uint32_t tensor = 0;
-  std::int64_t first = 0, images = 0;
-  std::vector<int> uses;     // steps, ascending
-  std::vector<int> writers;  // steps
-  State state = State::kNone;
-  std::uint32_t buffer = kNone, slot = kNone;
-  std::uint32_t copy = 0;  // that is under way
-};
-
-struct Step {
-  std::uint32_t op = 0;
-  std::int64_t first = 0, images = 0;
-  std::vector<std::size_t> pieces;
-};
 
 /// One program of the network.
 class Naive {
@@ -45,8 +30,15 @@ class Naive {
         kind_(kind) {}
 
   void run() {
-    cut();
-    make_steps();
+    NaiveSteps work = naive_steps(selected_, rng_, options_, kind_);
+    images_ = work.images;
+    pieces_ = std::move(work.pieces);
+    steps_ = std::move(work.steps);
+    for (Piece& piece : pieces_) {
+      if (!persistent(piece.tensor)) continue;
+      piece.state = State::kHere;
+      piece.buffer = program_.persistent[piece.tensor];
+    }
     for (int s = 0; s < static_cast<int>(steps_.size()); ++s) execute(s);
     wait(Kind::kWaitOut, static_cast<std::uint32_t>(list_.outs.size()));
   }
@@ -59,107 +51,6 @@ class Naive {
   }
   Bytes bytes(const Piece& p) const {
     return p.images == 0 ? info(p).bytes : info(p).bytes / info(p).images * p.images;
-  }
-
-  // ---- what there is to run ----
-
-  void cut() {
-    std::int64_t group = 1;
-    images_ = 0;
-    whole_.assign(selected_.tensors.size(), false);
-    for (const SelectedOp& op : selected_.ops) {
-      if (op.program != kind_) continue;
-      group = std::max(group, op.image_group);
-      images_ = std::max(images_, op.images);
-      const auto touch = [&](std::uint32_t t) { whole_[t] = whole_[t] || op.images == 0; };
-      std::ranges::for_each(op.reads, touch);
-      std::ranges::for_each(op.writes, touch);
-    }
-    for (std::size_t t = 0; t < whole_.size(); ++t) {
-      if (selected_.tensors[t].images == 0 || persistent(static_cast<std::uint32_t>(t)) ||
-          chance(0.2F))
-        whole_[t] = true;
-    }
-    for (std::int64_t image = group; image < images_; image += group) {
-      if (options_.chunks && rng_.coin()) ends_.push_back(image);
-    }
-    ends_.push_back(images_);
-  }
-
-  std::size_t piece_of(std::uint32_t tensor, std::int64_t first, std::int64_t images) {
-    const bool whole = whole_[tensor] || ends_.size() == 1;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      if (pieces_[i].tensor == tensor && (whole || pieces_[i].first == first)) return i;
-    }
-    pieces_.push_back({.tensor = tensor, .first = whole ? 0 : first, .images = whole ? 0 : images});
-    if (persistent(tensor)) {
-      pieces_.back().state = State::kHere;
-      pieces_.back().buffer = program_.persistent[tensor];
-    }
-    return pieces_.size() - 1;
-  }
-
-  void add_step(std::uint32_t index, std::int64_t first, std::int64_t images) {
-    const SelectedOp& op = selected_.ops[index];
-    Step step{.op = index, .first = first, .images = images};
-    const int number = static_cast<int>(steps_.size());
-    for (std::size_t i = 0; i < op.reads.size() + op.writes.size(); ++i) {
-      const bool writes = i >= op.reads.size();
-      const std::uint32_t tensor = writes ? op.writes[i - op.reads.size()] : op.reads[i];
-      std::size_t piece = 0;
-      if (selected_.tensors[tensor].role == Role::kScratch && !op.carries) {
-        pieces_.push_back({.tensor = tensor});
-        piece = pieces_.size() - 1;
-      } else {
-        piece = piece_of(tensor, first, images);
-      }
-      pieces_[piece].uses.push_back(number);
-      if (writes) pieces_[piece].writers.push_back(number);
-      step.pieces.push_back(piece);
-    }
-    steps_.push_back(std::move(step));
-  }
-
-  // An op joins the row when, chunk by chunk, it still finds what it reads.
-  bool joins(const std::vector<std::uint32_t>& row, const SelectedOp& op) const {
-    if (op.images == 0) return false;
-    const auto undivided = [&](std::uint32_t t) { return selected_.tensors[t].images == 0; };
-    for (const std::uint32_t index : row) {
-      const SelectedOp& before = selected_.ops[index];
-      const auto has = [](const std::vector<std::uint32_t>& v, std::uint32_t t) {
-        return std::ranges::find(v, t) != v.end();
-      };
-      for (const std::uint32_t t : op.reads) {
-        if (undivided(t) && has(before.writes, t)) return false;
-      }
-      for (const std::uint32_t t : op.writes) {
-        if (undivided(t) && (has(before.writes, t) || has(before.reads, t))) return false;
-      }
-    }
-    return true;
-  }
-
-  void make_steps() {
-    std::vector<std::uint32_t> row;
-    const auto flush = [&] {
-      std::int64_t first = 0;
-      for (const std::int64_t end : ends_) {
-        for (const std::uint32_t index : row) add_step(index, first, end - first);
-        first = end;
-      }
-      row.clear();
-    };
-    for (std::uint32_t i = 0; i < selected_.ops.size(); ++i) {
-      const SelectedOp& op = selected_.ops[i];
-      if (op.program != kind_) continue;
-      if (!row.empty() && (!joins(row, op) || chance(0.3F))) flush();
-      if (op.images == 0) {
-        add_step(i, 0, 0);
-      } else {
-        row.push_back(i);
-      }
-    }
-    if (!row.empty()) flush();
   }
 
   // ---- instructions ----
@@ -319,7 +210,7 @@ class Naive {
     for (const graph::AliasHint& hint : op.may_alias) {
       if (static_cast<std::size_t>(hint.output) + op.reads.size() != operand) continue;
       Piece& in = pieces_[step.pieces[static_cast<std::size_t>(hint.input)]];
-      if (persistent(in.tensor) || next_use(in, s) >= 0) continue;
+      if (in.state != State::kHere || persistent(in.tensor) || next_use(in, s) >= 0) continue;
       if (bytes(out) > program_.buffers[root(in.buffer)].bytes) continue;
       if (std::ranges::count(op.reads, in.tensor) != 1) continue;
       const std::int64_t run = step.images;
@@ -420,8 +311,6 @@ class Naive {
   InstructionList& list_;
   graph::ProgramKind kind_;
   std::int64_t images_ = 0;
-  std::vector<bool> whole_;
-  std::vector<std::int64_t> ends_;
   std::vector<Piece> pieces_;
   std::vector<Step> steps_;
   std::vector<std::size_t> touched_;

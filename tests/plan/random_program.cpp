@@ -110,6 +110,7 @@ class Generator {
     if (chance(0.3F)) add_scratch(writes);
     std::vector<graph::AliasHint> hints;
     if (chance(0.5F)) hints.push_back({.output = 0, .input = 0});
+    if (made.size() > 1 && chance(0.5F)) hints.push_back({.output = 1, .input = 0});
     graph::SelectedOp& op = builder_.op(kind_, reads, writes, hints);
     if (!whole) ranged(op);
     made_.insert(made_.end(), made.begin(), made.end());
