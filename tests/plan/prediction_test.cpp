@@ -26,8 +26,11 @@ TEST(ExecutedPrediction, IsWhatTheVirtualClockShows) {
   for (const char* name : {"yolov3-tiny", "yolov4-tiny", "yolov3-spp"}) {
     const layers::Network network = layers::resized(
         layers::load_network_file(LANTERN_TEST_DATA "/cfg/" + std::string(name) + ".cfg"), 64, 64);
-    exec::ModelOptions options{
-        .training = true, .mini_batch = 8, .forward_batch = 0, .threads = 1, .device = device};
+    exec::ModelOptions options;
+    options.training = true;
+    options.mini_batch = 8;
+    options.forward_batch = 0;
+    options.device = device;
     const Bytes all = exec::compile(network, options).program.arena_bytes;
     options.plan.host_memory = device.host_memory;
     options.plan.host = device.host;
