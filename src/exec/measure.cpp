@@ -25,7 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr Bytes kOperandBytes = 20'000'000;  // beyond caches, small enough to be quick
 constexpr double kFlops = 2e9;               // some ten milliseconds
 constexpr double kLongRun = 0.05;            // seconds; such a run is timed once
-constexpr Bytes kMostBytes = 1_GiB;          // more is not taken for a measurement
 constexpr Bytes kBorder = 256;
 
 double seconds_since(Clock::time_point start) {
@@ -117,7 +116,7 @@ double CostMeter::measure(const ops::Selection& selection, std::size_t index, st
   for_each_operand(op, [&](std::uint32_t tensor) {
     total += round_up(bytes_for(selected.tensors[tensor], images), kBorder) + kBorder;
   });
-  if (total > kMostBytes)
+  if (total > most_memory_)
     return device_.op_seconds + plan::op_seconds(selected, op, device_) * share;
   provide(std::max<Bytes>(total, kBorder));
   std::vector<void*> operands;

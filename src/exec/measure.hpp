@@ -18,8 +18,9 @@ class CostMeter {
  public:
   /// `device` is this machine: what starting a run costs is not counted (plan::run_seconds adds
   /// it), and ops whose operands are too large to be run for a measurement take what its figures
-  /// say.
-  CostMeter(int threads, DeviceSpec device) : threads_(threads), device_(std::move(device)) {}
+  /// say: those beyond `most_memory`.
+  CostMeter(int threads, DeviceSpec device, Bytes most_memory = 1_GiB)
+      : threads_(threads), device_(std::move(device)), most_memory_(most_memory) {}
 
   /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
   /// on memory of the meter's own.
@@ -35,6 +36,7 @@ class CostMeter {
 
   int threads_;
   DeviceSpec device_;
+  Bytes most_memory_;
   device::Arena memory_;
   std::map<std::string, double> seconds_;  // of one image, or of the whole op
 };

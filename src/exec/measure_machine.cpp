@@ -127,17 +127,18 @@ double flops_per_second(int threads) {
 }
 
 // Bytes read and written together.
-double copy_bytes_per_second(int threads) {
-  constexpr Bytes kBlock = 32_MiB;  // a thread's; beyond its share of caches
-  device::Arena memory(2 * kBlock * threads);
+double copy_bytes_per_second(int threads, Bytes most_memory) {
+  // A thread's; beyond its share of caches where there is room for that.
+  const Bytes block = std::clamp(most_memory / (2 * threads), 1_MiB, 32_MiB);
+  device::Arena memory(2 * block * threads);
   const double seconds = best_seconds([&] {
 #pragma omp parallel num_threads(threads)
     {
-      const Bytes mine = 2 * kBlock * omp_get_thread_num();
-      std::memcpy(memory.at(mine + kBlock), memory.at(mine), static_cast<std::size_t>(kBlock));
+      const Bytes mine = 2 * block * omp_get_thread_num();
+      std::memcpy(memory.at(mine + block), memory.at(mine), static_cast<std::size_t>(block));
     }
   });
-  return 2.0 * static_cast<double>(kBlock) * threads / seconds;
+  return 2.0 * static_cast<double>(block) * threads / seconds;
 }
 
 double start_seconds(int threads) {
@@ -210,11 +211,11 @@ constexpr Bytes kPiece = 4_MiB;
 
 }  // namespace
 
-DeviceSpec measure_cpu(int threads) {
+DeviceSpec measure_cpu(int threads, Bytes most_memory) {
   return {.name = "cpu",
           .memory = device::usable_memory(),
           .flops_per_second = flops_per_second(threads),
-          .memory_bytes_per_second = copy_bytes_per_second(threads),
+          .memory_bytes_per_second = copy_bytes_per_second(threads, most_memory),
           .op_seconds = start_seconds(threads)};
 }
 

@@ -8,7 +8,8 @@ namespace lantern::exec {
 
 /// This machine as the planner sees it: its memory, peak arithmetic and copy bandwidth with so many
 /// threads, measured in well under a second. No disk link.
-DeviceSpec measure_cpu(int threads);
+/// `most_memory` bounds what is taken for that.
+DeviceSpec measure_cpu(int threads, Bytes most_memory = 1_GiB);
 
 /// Adds the link to files in `folder`: writes and reads one there, around the page cache where the
 /// system allows it, and removes it. Also measures how much copies slow computing down.

@@ -65,9 +65,8 @@ RunMemory::RunMemory(RunSetup& setup, const MultiScale& scale, const TrainSettin
   device::keep_heap_small();
   if (!settings.trace_file.empty()) trace_ = std::make_shared<exec::Trace>(kTraceEvents);
   if (memory_.disk_memory > 0) {
-    device_ = exec::measure_cpu(settings.threads);
+    device_ = exec::measure_cpu(settings.threads, room_to_measure());
     exec::measure_disk(device_, memory_.disk_folder, memory_.disk_memory, settings.threads);
-    meter_ = exec::CostMeter(settings.threads, device_);
   }
   layers::NetSpec& net = setup_.network.net;
   if (memory_.mini_batch > 0) net.subdivisions = net.batch / memory_.mini_batch;
@@ -113,6 +112,12 @@ Bytes RunMemory::arena_budget() const {
                   device::memory_to_map() - address_space_for(beside_));
 }
 
+// Measuring takes no more than training may.
+Bytes RunMemory::room_to_measure() const {
+  constexpr Bytes kLeast = 4_MiB;
+  return std::clamp(memory_.process_bytes() - device::resident_memory() - kRest, kLeast, 1_GiB);
+}
+
 void RunMemory::measure_beside(std::int64_t images, bool ran) {
   constexpr Bytes kFloat = sizeof(float);
   device::return_free_memory();
@@ -136,8 +141,8 @@ void RunMemory::measure_beside(std::int64_t images, bool ran) {
 void RunMemory::measure_costs(exec::Compiled& compiled) {
   if (!has_measured_device_) {
     has_measured_device_ = true;
-    if (memory_.disk_memory == 0) device_ = exec::measure_cpu(settings_.threads);
-    meter_ = exec::CostMeter(settings_.threads, device_);
+    if (memory_.disk_memory == 0) device_ = exec::measure_cpu(settings_.threads, room_to_measure());
+    meter_ = exec::CostMeter(settings_.threads, device_, room_to_measure());
   }
   meter_.fill(compiled.selection, compiled.selection.selected);
   meter_.release_memory();

@@ -63,6 +63,7 @@ class RunMemory {
 
   layers::Network network(NetSize size) const;
   exec::ModelOptions options(std::int64_t mini_batch, std::int64_t forward_batch) const;
+  Bytes room_to_measure() const;
   void measure_beside(std::int64_t images, bool ran);
   void measure_costs(exec::Compiled& compiled);
   bool plan(exec::Compiled& compiled, exec::ModelOptions& options) const;
