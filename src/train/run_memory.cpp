@@ -349,6 +349,12 @@ std::unique_ptr<exec::Model> RunMemory::evaluation_model() const {
 }
 
 void RunMemory::refuse(const Attempt& attempt) {
+  if (beside_.pictures > memory_.process_bytes()) {
+    throw Error(ErrorCode::kResource, setup_.network.path,
+                "the pictures held ready for the network need {}, this process may use {}: a "
+                "smaller batch or network size in the cfg needs less",
+                format_bytes(beside_.pictures), format_bytes(memory_.process_bytes()));
+  }
   refuse_plan({.network = attempt.network,
                .options = attempt.options,
                .compiled = attempt.compiled,

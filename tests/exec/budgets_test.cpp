@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/file_tier.hpp"
 #include "exec/budget_nets.hpp"
 
 namespace lantern::test {
@@ -47,6 +48,31 @@ TEST_P(Budgets, ComputeTheSameBits) {
         << GetParam().name << " with " << format_bytes(options.plan.memory) << " of "
         << format_bytes(most);
   }
+}
+
+TEST_P(Budgets, ComputeTheSameBitsWithAFile) {
+  const layers::Network network = load(GetParam());
+  exec::ModelOptions options = options_for(5);
+  const std::vector<float> free = trained_state(network, options, 2);
+  const exec::Compiled unlimited = exec::compile(network, options);
+  // So fast that moving is worth more than computing again.
+  options.plan.disk = {
+      .out_bytes_per_second = 1e11, .in_bytes_per_second = 1e11, .latency_seconds = 1e-7};
+  options.plan.disk_memory = 4_GiB;
+  const Bytes least = plan::smallest_memory(unlimited.selection.selected, options.plan);
+  options.plan.memory = least + (unlimited.program.arena_bytes - least) / 8;
+  Bytes moved = 0;
+  options.executor = [&](const plan::Program& program) {
+    moved = program.file_bytes;
+    exec::ExecutorOptions result{.poison = true, .compare_copies = true};
+    if (moved > 0) {
+      result.file = std::make_shared<device::FileTier>(
+          device::FileTierOptions{.folder = ".", .bytes = moved});
+    }
+    return result;
+  };
+  EXPECT_TRUE(same_bits(trained_state(network, options, 2), free)) << GetParam().name;
+  EXPECT_GT(moved, 0) << GetParam().name << " evicts nothing";
 }
 
 TEST_P(Budgets, BelowTheSmallestAreRefusedWithIt) {
