@@ -13,6 +13,8 @@ struct Cut {
   std::unique_ptr<LocalSearch> local;
 };
 
+constexpr int kMostRounds = 6;
+
 class Search {
  public:
   Search(const graph::Selected& selected, std::span<const std::uint32_t> ops, const Limits& limits,
@@ -35,6 +37,7 @@ class Search {
     {
       Planned all = unlimited();
       if (all.places.arena_bytes <= limits_.memory) return all;
+      seconds_unlimited_ = all.schedule.seconds;
     }
     // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
     // search might find something.
@@ -85,7 +88,8 @@ class Search {
     for (const Cut& c : cuts) {
       LocalSearch& local = *c.local;
       Bytes target = limits_.memory;
-      for (int round = 0; round < 4; ++round) {
+      int placed = 0;
+      for (int round = 0; round < kMostRounds; ++round) {
         local.relax();
         if (!local.fits()) break;
         local.improve(budget_for(*c.problem) / (round + 1), options_.seed);
@@ -97,10 +101,13 @@ class Search {
             best_cost = cost;
             best = std::move(planned);
           }
-          break;
+          // Another aim may find what this one has missed; not worth it where little is lost.
+          if (++placed == 2 || cost < 1.04 * seconds_unlimited_) break;
+          target -= target / 32;
+        } else {
+          // Placement wastes some: the search aims lower by it.
+          target -= excess + excess / 8;
         }
-        // Placement wastes some: the search aims lower by it.
-        target -= excess + excess / 8;
         if (target <= 0) break;
         local.set_memory(target);
       }
@@ -232,6 +239,7 @@ class Search {
   const PlanOptions& options_;
   std::vector<Segment> segments_;
   int evaluations_ = 0;
+  double seconds_unlimited_ = 0;
 };
 
 }  // namespace
