@@ -3,6 +3,17 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "ops/select.hpp"
+
+namespace lantern::ops {
+
+void forget_unused_kernels() {
+  const int capacity = dnnl::get_primitive_cache_capacity();
+  dnnl::set_primitive_cache_capacity(0);
+  dnnl::set_primitive_cache_capacity(capacity);
+}
+
+}  // namespace lantern::ops
 
 namespace lantern::ops::onednn {
 

@@ -33,4 +33,8 @@ struct SelectOptions {
 /// selections.
 Selection select(const graph::Graph& graph, const SelectOptions& options);
 
+/// Ends the kernels that no selection uses any more; oneDNN keeps their code for the next one that
+/// asks.
+void forget_unused_kernels();
+
 }  // namespace lantern::ops

@@ -21,6 +21,15 @@ constexpr std::size_t kTraceEvents = std::size_t{1} << 16;
 constexpr Bytes kUnreadCode = 32_MiB;
 /// Log, chart, buffers of files, stacks.
 constexpr Bytes kRest = 8_MiB;
+/// Kernels of another size, or those of -map beside those of training, may take more than the
+/// ones that were measured.
+constexpr Bytes kMoreKernels = 3_MiB;
+
+// What earlier networks have left behind.
+void tidy_up() {
+  ops::forget_unused_kernels();
+  device::return_free_memory();
+}
 
 Bytes address_space_for(const BesideArena& beside) {
   // Stacks of threads and the like are mapped, though never touched.
@@ -120,7 +129,7 @@ Bytes RunMemory::room_to_measure() const {
 
 void RunMemory::measure_beside(std::int64_t images, bool ran) {
   constexpr Bytes kFloat = sizeof(float);
-  device::return_free_memory();
+  tidy_up();
   beside_.program = device::resident_memory() + (ran ? 0 : kUnreadCode);
   const NetSize largest = largest_size(scale_);
   const data::AugmentSpec& augment = setup_.augment;
@@ -130,7 +139,7 @@ void RunMemory::measure_beside(std::int64_t images, bool ran) {
   beside_.pictures =
       data::LoaderSpec{}.queue * images * (pixels + 6 * std::int64_t{augment.max_boxes} * kFloat) +
       settings_.loader_threads * (4 * picture_ + 2 * pixels);
-  beside_.rest = kRest;
+  beside_.rest = kRest + (scale_.is_on() ? kMoreKernels : 0) + (settings_.map ? kMoreKernels : 0);
   if (!settings_.map) return;
   const layers::Dims input = setup_.network.input();
   beside_.evaluation = kEvaluationQueue * kEvaluationBatch * input.elements() * kFloat +
@@ -227,6 +236,7 @@ void RunMemory::choose_mini_batch() {
 bool RunMemory::plan_size(NetSize size, std::int64_t mini_batch, Attempt& attempt) {
   const Key id = key(size, mini_batch);
   if (programs_.contains(id)) return true;
+  tidy_up();
   attempt.network = network(size);
   attempt.options = options(mini_batch, 0);
   attempt.compiled = exec::select(attempt.network, attempt.options);
@@ -298,7 +308,7 @@ void RunMemory::take_memory() {
   }
   device::require_memory(arena + beside_.sum(), "this network and its pictures",
                          "use fewer images a mini-batch (more subdivisions)");
-  device::return_free_memory();
+  tidy_up();
   arena_ = std::make_shared<device::Arena>(arena);
   if (file == 0) return;
   file_ = settings_.make_file ? settings_.make_file(file)
@@ -330,6 +340,7 @@ void RunMemory::announce() const {
 }
 
 std::unique_ptr<exec::Model> RunMemory::model(std::int64_t iteration) const {
+  tidy_up();
   const NetSize size = shapes_->size(iteration);
   const std::int64_t mini_batch = shapes_->mini_batch(iteration);
   const Key id = key(size, mini_batch);
@@ -338,10 +349,13 @@ std::unique_ptr<exec::Model> RunMemory::model(std::int64_t iteration) const {
   layers::Network network = this->network(size);
   exec::Compiled compiled = exec::select(network, model);
   compiled.program = programs_.at(id);
-  return std::make_unique<exec::Model>(std::move(network), model, std::move(compiled));
+  auto made = std::make_unique<exec::Model>(std::move(network), model, std::move(compiled));
+  device::return_free_memory();  // what choosing kernels took
+  return made;
 }
 
 std::unique_ptr<exec::Model> RunMemory::evaluation_model() const {
+  tidy_up();
   const exec::ModelOptions model = options(0, evaluation_batch_);
   exec::Compiled compiled = exec::select(setup_.network, model);
   compiled.program = evaluation_program_;
