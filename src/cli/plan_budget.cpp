@@ -107,7 +107,6 @@ Surroundings surroundings_of(const layers::Network& network, std::int64_t batch,
                              std::int64_t truth_floats) {
   constexpr Bytes kFloat = sizeof(float);
   return {.loader = kLoaderQueue * batch * (network.input().elements() + truth_floats) * kFloat,
-          .weights = network.parameters() * kFloat,
           .fixed = kFixedBytes};
 }
 

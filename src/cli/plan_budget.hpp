@@ -33,10 +33,9 @@ DeviceSpec find_device(const std::string& name, int threads);
 
 /// What training holds besides the arena, on the CPU.
 struct Surroundings {
-  Bytes loader = 0;   ///< pictures and truth of the iterations held ready
-  Bytes weights = 0;  ///< the copy that a checkpoint is written from
-  Bytes fixed = 0;    ///< code and libraries
-  Bytes sum() const { return loader + weights + fixed; }
+  Bytes loader = 0;  ///< pictures and truth of the iterations held ready
+  Bytes fixed = 0;   ///< code and libraries
+  Bytes sum() const { return loader + fixed; }
 };
 /// Iterations that the loader holds ready, see data::LoaderSpec::queue.
 inline constexpr std::int64_t kLoaderQueue = 2;

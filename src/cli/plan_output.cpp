@@ -133,6 +133,7 @@ std::string table_text(const PlanAnswer& answer) {
                     percent(row.slowdown()), percent(row.bound()), row.program.prediction.chunks,
                     row.limited, slow ? " (slower than asked for)" : "");
   }
+  if (answer.network.net.batch <= 1) return text + "an iteration is one mini-batch\n";
   return text + fmt::format("iterations are of {} images or one mini-batch, whichever is more\n",
                             answer.network.net.batch);
 }
@@ -163,7 +164,6 @@ std::string holdings_text(const PlanRow& row, const Budget& budget) {
   if (budget.is_cpu()) {
     line(fmt::format("loader: {} iterations of pictures held ready", kLoaderQueue),
          row.around.loader);
-    line("copy of the weights while a checkpoint is written", row.around.weights);
     line("code and libraries, about", row.around.fixed);
     line("peak of the process, about", row.process());
   }
