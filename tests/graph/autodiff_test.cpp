@@ -36,14 +36,14 @@ class Subject {
     Diagnostics diagnostics;
     layers::Network network = layers::load_network("random.cfg", cfg, diagnostics);
     diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
-    model_ = std::make_unique<exec::Model>(std::move(network),
-                                           exec::ModelOptions{.training = true,
-                                                              .mini_batch = kImages,
-                                                              .forward_batch = 0,
-                                                              .threads = variant.threads,
-                                                              .plan = {.keep_everything = variant.keep},
-                                                              .fuse_layers = variant.fuse,
-                                                              .input_gradient = true});
+    model_ = std::make_unique<exec::Model>(
+        std::move(network), exec::ModelOptions{.training = true,
+                                               .mini_batch = kImages,
+                                               .forward_batch = 0,
+                                               .threads = variant.threads,
+                                               .plan = {.keep_everything = variant.keep},
+                                               .fuse_layers = variant.fuse,
+                                               .input_gradient = true});
     model_->initialise(seed);
     for (std::size_t i = 0; i < model_->lowered().parameters.size(); ++i) {
       const layers::ParameterBinding& binding = model_->lowered().parameters[i];
