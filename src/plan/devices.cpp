@@ -179,14 +179,14 @@ class Reader {
 }  // namespace
 
 std::span<const DeviceSpec> device_presets() {
-  static const std::array kPresets{
+  static const std::array presets{
       card("rtx2070", 8_GiB, 64_GiB, 7.5 * kTera, 448 * kGiga, 12 * kGiga),
       card("h200", 141'000'000'000, 1024_GiB, 60 * kTera, 4800 * kGiga, 50 * kGiga),
       card("h200-tf32", 141'000'000'000, 1024_GiB, 300 * kTera, 4800 * kGiga, 50 * kGiga),
       // Quadro M1000M: 512 cores at 993 MHz, 128 bit GDDR5 at 5 Gbit/s.
       card("m1000m", 2_GiB, 64_GiB, 1.017 * kTera, 80 * kGiga, 12 * kGiga),
   };
-  return kPresets;
+  return presets;
 }
 
 std::optional<DeviceSpec> find_preset(std::string_view name) {

@@ -9,6 +9,7 @@ namespace lantern::plan {
 SchedulePlaces place(const Schedule& schedule) {
   SchedulePlaces places;
   std::vector<Interval> intervals;
+  intervals.reserve(schedule.blocks.size());
   for (const Block& block : schedule.blocks)
     intervals.push_back(
         {block.bytes, block.begin, block.end, block.file ? kFileAlignment : kAlignment});

@@ -1,6 +1,7 @@
 #include "plan/local_search.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace lantern::plan {
 
@@ -61,8 +62,8 @@ void LocalSearch::relax() {
   if (cost >= kDoesNotFit) return;
   const Problem& problem = scheduler_.problem();
   std::vector<std::uint32_t> tensors;
-  for (auto p = pieces_.rbegin(); p != pieces_.rend(); ++p) {
-    const std::uint32_t tensor = problem.pieces[*p].tensor;
+  for (const std::uint32_t piece : pieces_ | std::views::reverse) {
+    const std::uint32_t tensor = problem.pieces[piece].tensor;
     if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
   }
   for (const Choice choice : {Choice::kKeep, Choice::kOffload, Choice::kRecompute}) {
@@ -121,7 +122,7 @@ void LocalSearch::improve(int evaluations, std::uint64_t seed) {
     if (cost < current_cost * (1 + heat * static_cast<double>(rng.uniform()))) {
       current_cost = cost;
     } else {
-      for (auto u = undo.rbegin(); u != undo.rend(); ++u) current[u->first] = u->second;
+      for (const auto& [piece, choice] : undo | std::views::reverse) current[piece] = choice;
     }
   }
 }

@@ -47,8 +47,9 @@ class Planner {
     Bytes transients = 0;
     Bytes live = 0;
     for (std::size_t kind = 0; kind < ops_.size(); ++kind) {
-      if (!planned_[kind]) continue;
-      const Planned& p = *planned_[kind];
+      const std::optional<Planned>& planned = planned_[kind];
+      if (!planned) continue;
+      const Planned& p = *planned;
       emit(*p.problem, p.schedule, p.places, static_cast<ProgramKind>(kind),
            result_.persistent_bytes, result_);
       transients = std::max(transients, p.places.arena_bytes);

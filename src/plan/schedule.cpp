@@ -215,7 +215,7 @@ void Scheduler::work_in_place(const Step& step, std::uint32_t first_stay) {
       std::ranges::find_if(operands, [](const StepOperand& o) { return o.writes; }) -
       operands.begin());
   for (const graph::AliasHint& hint : problem_.hints_of(step)) {
-    const std::size_t in = static_cast<std::size_t>(hint.input);
+    const auto in = static_cast<std::size_t>(hint.input);
     const std::size_t out = inputs + static_cast<std::size_t>(hint.output);
     const std::uint32_t from = schedule_.stay_of[first_stay + in];
     const std::uint32_t to = schedule_.stay_of[first_stay + out];

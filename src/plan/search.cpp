@@ -54,7 +54,7 @@ class Search {
       cuts.push_back(scanned(chunks, limits_, time_cost));
     std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
     cuts.resize(std::min<std::size_t>(cuts.size(), 2));
-    if (near) cuts.push_back(from_least(*least));
+    if (least) cuts.push_back(from_least(*least));
     std::optional<Planned> best = best_of(cuts);
     if (!best) {
       if (!least) least = least_memory();
@@ -178,6 +178,7 @@ class Search {
 
   std::vector<int> cut_all(int chunks) const {
     std::vector<int> result;
+    result.reserve(segments_.size());
     for (const Segment& segment : segments_)
       result.push_back(segment.images == 0 ? 1 : std::min(chunks, segment.most_chunks));
     return result;
