@@ -6,14 +6,13 @@
 
 #include "core/error.hpp"
 #include "device/arena.hpp"
-#include "device/file_tier.hpp"
-#include "device/host_tier.hpp"
 
 namespace lantern::device {
 
 namespace {
 
-constexpr Bytes kCopy = 64_MiB;  // at a time
+// At a time: as many pieces as a file tier has under way.
+constexpr Bytes kCopy = FileTier::kPiece * FileTier::kDepth;
 constexpr Bytes kSmall = 4_KiB;
 
 template <typename Copy>
@@ -54,6 +53,9 @@ LinkSpec measure(Tier& tier, Bytes bytes, FileTier* file) {
   const bool cached = file != nullptr && !file->is_direct();
   LinkSpec link;
   const double out_latency = median_seconds([&] { tier.write(0, small); });
+  // The first time, a file system looks for room.
+  if (file != nullptr) pass([&](Bytes at, std::span<std::byte> part) { tier.write(at, part); });
+  if (cached) file->sync();
   double out = pass([&](Bytes at, std::span<std::byte> part) { tier.write(at, part); });
   if (cached) out += seconds_of([&] { file->sync(); });
   const double in_latency = median_seconds([&] { tier.read(0, small); });
@@ -69,14 +71,6 @@ LinkSpec measure(Tier& tier, Bytes bytes, FileTier* file) {
 
 LinkSpec measure(Tier& tier, Bytes bytes) { return measure(tier, bytes, nullptr); }
 
-LinkSpec measure_disk(const std::filesystem::path& folder, Bytes bytes) {
-  FileTier tier({.folder = folder, .bytes = bytes});
-  return measure(tier, bytes, &tier);
-}
-
-LinkSpec measure_host(Bytes bytes) {
-  HostTier tier({.bytes = bytes});
-  return measure(tier, bytes, nullptr);
-}
+LinkSpec measure_disk(FileTier& file) { return measure(file, file.bytes(), &file); }
 
 }  // namespace lantern::device

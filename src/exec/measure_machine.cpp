@@ -1,21 +1,21 @@
 #include "exec/measure_machine.hpp"
 
-#include <fcntl.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "core/error.hpp"
 #include "device/arena.hpp"
+#include "device/file_tier.hpp"
 #include "device/machine.hpp"
+#include "device/measure.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -152,62 +152,7 @@ double start_seconds(int threads) {
          kStarts;
 }
 
-/// A file without a name, for as long as it is open.
-class Scratch {
- public:
-  explicit Scratch(const std::filesystem::path& folder) : folder_(folder.string()) {
-    std::string name = (folder / "lantern_speed_XXXXXX").string();
-    file_ = mkstemp(name.data());
-    if (file_ < 0) fail("cannot be written");
-    unlink(name.c_str());
-    const int flags = fcntl(file_, F_GETFL);
-    direct_ = fcntl(file_, F_SETFL, flags | O_DIRECT) == 0;
-  }
-  ~Scratch() { close(file_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  void write(const std::byte* data, Bytes bytes, Bytes offset) {
-    transfer(
-        [&] {
-          return pwrite(file_, data, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
-        },
-        bytes, "writing");
-  }
-  void read(std::byte* data, Bytes bytes, Bytes offset) {
-    transfer(
-        [&] {
-          return pread(file_, data, static_cast<std::size_t>(bytes), static_cast<off_t>(offset));
-        },
-        bytes, "reading");
-  }
-  void flush() { fdatasync(file_); }
-  // What is read next comes from the disk, also where direct access is refused.
-  void forget() { posix_fadvise(file_, 0, 0, POSIX_FADV_DONTNEED); }
-
- private:
-  [[noreturn]] void fail(std::string_view what) const {
-    throw Error(ErrorCode::kResource, folder_,
-                "the folder for evicted tensors {}: {}; name another one", what,
-                std::strerror(errno));
-  }
-  template <typename Call>
-  void transfer(const Call& call, Bytes bytes, std::string_view what) {
-    ssize_t done = call();
-    if (done < 0 && errno == EINVAL && direct_) {  // some file systems refuse only now
-      direct_ = false;
-      fcntl(file_, F_SETFL, fcntl(file_, F_GETFL) & ~O_DIRECT);
-      done = call();
-    }
-    if (done != static_cast<ssize_t>(bytes)) fail(std::string(what) + " failed");
-  }
-
-  std::string folder_;
-  int file_ = -1;
-  bool direct_ = false;
-};
-
-constexpr Bytes kPiece = 4_MiB;
+constexpr Bytes kPiece = device::FileTier::kPiece;
 
 }  // namespace
 
@@ -222,26 +167,8 @@ DeviceSpec measure_cpu(int threads, Bytes most_memory) {
 void measure_disk(DeviceSpec& device, const std::filesystem::path& folder, Bytes most_bytes,
                   int threads) {
   const std::int64_t pieces = std::clamp<std::int64_t>(most_bytes / kPiece, 1, 32);
-  const auto total = static_cast<double>(pieces * kPiece);
-  device::Arena memory(kPiece);
-  std::memset(memory.at(0), 0x5a, static_cast<std::size_t>(kPiece));
-  Scratch file(folder);
-  const auto write_all = [&] {
-    for (std::int64_t i = 0; i < pieces; ++i) file.write(memory.at(0), kPiece, i * kPiece);
-    file.flush();
-  };
-  write_all();  // the first time, the file system looks for room
-  Clock::time_point start = Clock::now();
-  write_all();
-  device.disk.out_bytes_per_second = total / seconds_since(start);
-  file.forget();
-  start = Clock::now();
-  for (std::int64_t i = 0; i < pieces; ++i) file.read(memory.at(0), kPiece, i * kPiece);
-  device.disk.in_bytes_per_second = total / seconds_since(start);
-  start = Clock::now();
-  constexpr Bytes kPage = 4096;
-  for (int i = 0; i < 16; ++i) file.read(memory.at(0), kPage, i * kPage);
-  device.disk.latency_seconds = seconds_since(start) / 16;
+  device::FileTier file({.folder = folder, .bytes = pieces * kPiece});
+  device.disk = device::measure_disk(file);
 
   // Arithmetic alone and beside a thread that writes.
   const Arithmetic arithmetic = widest();
@@ -251,10 +178,11 @@ void measure_disk(DeviceSpec& device, const std::filesystem::path& folder, Bytes
   };
   const double alone = median_seconds(compute);
   std::atomic<bool> stop = false;
+  const device::Arena memory(kPiece);
   std::thread writer([&] {
     try {
       for (std::int64_t i = 0; !stop; i = (i + 1) % pieces)
-        file.write(memory.at(0), kPiece, i * kPiece);
+        file.write(i * kPiece, std::span(memory.at(0), static_cast<std::size_t>(kPiece)));
     } catch (const Error&) {
       stop = true;  // the disk is full now; the factor is that of an idle disk
     }

@@ -281,7 +281,9 @@ TEST(Measure, FindsTheLinkOfATier) {
 }
 
 TEST(Measure, GivesALinkForDiskAndMemory) {
-  for (const LinkSpec& link : {measure_disk(folder(), 16_MiB), measure_host(16_MiB)}) {
+  FileTier file({.folder = folder(), .bytes = 16_MiB});
+  HostTier host({.bytes = 16_MiB});
+  for (const LinkSpec& link : {measure_disk(file), measure(host, 16_MiB)}) {
     EXPECT_TRUE(link.exists());
     EXPECT_GT(link.out_bytes_per_second, 1e6);
     EXPECT_LT(link.out_bytes_per_second, 1e12);
