@@ -102,14 +102,12 @@ class Planner {
   Planned plan(const std::vector<std::uint32_t>& ops) {
     if (options_.keep_everything || options_.memory == PlanOptions::kUnlimited)
       return plan_unlimited(selected_, ops, limits_, options_);
-    if (std::optional<Planned> fastest = search_fastest(selected_, ops, limits_, options_))
-      return std::move(*fastest);
-    Planned least = search_smallest(selected_, ops, limits_, options_);
-    if (least.places.arena_bytes <= limits_.memory) return least;
+    Planned best = search_fastest(selected_, ops, limits_, options_);
+    if (best.places.arena_bytes <= limits_.memory) return best;
     throw Error(ErrorCode::kResource, "",
                 "{} of memory are not enough, the smallest budget that works is {}",
                 format_bytes(options_.memory),
-                format_bytes(round_up(result_.persistent_bytes + least.places.arena_bytes, kPage)));
+                format_bytes(round_up(result_.persistent_bytes + best.places.arena_bytes, kPage)));
   }
 
   // Largest sum of the allocated buffers at any moment of a program.

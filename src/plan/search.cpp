@@ -33,20 +33,18 @@ class Search {
     return finish(problem, scheduler.run(Choices(problem->pieces.size(), Choice::kKeep)));
   }
 
-  std::optional<Planned> fastest() {
-    {
-      Planned all = unlimited();
-      if (all.places.arena_bytes <= limits_.memory) return all;
-      seconds_unlimited_ = all.schedule.seconds;
-    }
+  Planned fastest() {
+    Planned all = unlimited();
+    if (all.places.arena_bytes <= limits_.memory) return all;
+    seconds_unlimited_ = all.schedule.seconds;
     // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
     // search might find something.
-    const bool near = limits_.memory < arena_of(quick_least());
+    Cut quick = quick_least();
     std::optional<Cut> least;
-    if (near) {
-      least = least_memory();
-      if (finish(least->problem, least->local->best()).places.arena_bytes > limits_.memory)
-        return std::nullopt;
+    if (limits_.memory < arena_of(quick)) {
+      least = least_memory(std::move(quick));
+      Planned smallest = planned(*least);
+      if (smallest.places.arena_bytes > limits_.memory) return smallest;
     }
     std::vector<Cut> cuts;
     for (const std::vector<int>& chunks :
@@ -57,22 +55,19 @@ class Search {
     if (least) cuts.push_back(from_least(*least));
     std::optional<Planned> best = best_of(cuts);
     if (!best) {
-      if (!least) least = least_memory();
-      Planned planned = finish(least->problem, least->local->best());
-      if (planned.places.arena_bytes > limits_.memory) return std::nullopt;
+      if (!least) least = least_memory(std::move(quick));
+      Planned smallest = planned(*least);
+      if (smallest.places.arena_bytes > limits_.memory) return smallest;
       cuts.clear();
       cuts.push_back(from_least(*least));
       best = best_of(cuts);
-      if (!best) best = std::move(planned);
+      if (!best) best = std::move(smallest);
     }
     best->evaluations = evaluations_;
-    return best;
+    return std::move(*best);
   }
 
-  Planned smallest() {
-    const Cut least = least_memory();
-    return finish(least.problem, least.local->best());
-  }
+  Planned smallest() { return planned(least_memory(quick_least())); }
 
  private:
   // The search for speed goes on from the plan that needs the least.
@@ -94,12 +89,12 @@ class Search {
         if (!local.fits()) break;
         local.improve(budget_for(*c.problem) / (round + 1), options_.seed);
         const double cost = local.cost();
-        Planned planned = finish(c.problem, local.best());
-        const Bytes excess = planned.places.arena_bytes - limits_.memory;
+        Planned candidate = planned(c);
+        const Bytes excess = candidate.places.arena_bytes - limits_.memory;
         if (excess <= 0) {
           if (cost < best_cost) {
             best_cost = cost;
-            best = std::move(planned);
+            best = std::move(candidate);
           }
           // Another aim may find what this one has missed; not worth it where little is lost.
           if (++placed == 2 || cost < 1.04 * seconds_unlimited_) break;
@@ -123,8 +118,7 @@ class Search {
   }
 
   Bytes arena_of(const Cut& c) const {
-    return c.local->cost() < kDoesNotFit ? finish(c.problem, c.local->best()).places.arena_bytes
-                                         : PlanOptions::kUnlimited;
+    return c.local->cost() < kDoesNotFit ? planned(c).places.arena_bytes : PlanOptions::kUnlimited;
   }
 
   // What is had fast: the starting points alone. Never less than the least.
@@ -132,8 +126,7 @@ class Search {
     return least_of([](LocalSearch& local) { local.consider_bases(); }, [](const Cut&) {});
   }
 
-  Cut least_memory() const {
-    Cut quick = quick_least();
+  Cut least_memory(Cut quick) const {
     Cut searched =
         least_of([](LocalSearch& local) { local.scan(); },
                  [&](const Cut& c) { c.local->improve(budget_for(*c.problem), options_.seed); });
@@ -229,9 +222,10 @@ class Search {
     return ways;
   }
 
+  Planned planned(const Cut& c) const { return finish(c.problem, c.local->best()); }
+
   Planned finish(std::shared_ptr<const Problem> problem, const Schedule& schedule) const {
-    Planned planned{std::move(problem), schedule, place(schedule), 0};
-    return planned;
+    return {std::move(problem), schedule, place(schedule), 0};
   }
 
   const graph::Selected& selected_;
@@ -245,9 +239,8 @@ class Search {
 
 }  // namespace
 
-std::optional<Planned> search_fastest(const graph::Selected& selected,
-                                      std::span<const std::uint32_t> ops, const Limits& limits,
-                                      const PlanOptions& options) {
+Planned search_fastest(const graph::Selected& selected, std::span<const std::uint32_t> ops,
+                       const Limits& limits, const PlanOptions& options) {
   return Search(selected, ops, limits, options).fastest();
 }
 

@@ -19,10 +19,10 @@ struct Planned {
 
 /// The way to run one program fastest within the limits (memory.md 3.2): everything kept when that
 /// fits; else the best of a scan over cuts into chunks, prices of the link and fractions kept, made
-/// better by a local search with a fixed seed. Nothing when the program does not fit.
-std::optional<Planned> search_fastest(const graph::Selected& selected,
-                                      std::span<const std::uint32_t> ops, const Limits& limits,
-                                      const PlanOptions& options);
+/// better by a local search with a fixed seed. Where nothing fits, the way that needs the least
+/// memory, whose arena is larger than the limit then.
+Planned search_fastest(const graph::Selected& selected, std::span<const std::uint32_t> ops,
+                       const Limits& limits, const PlanOptions& options);
 
 /// The way to run a program in the least memory that the planner knows of.
 Planned search_smallest(const graph::Selected& selected, std::span<const std::uint32_t> ops,
