@@ -41,12 +41,11 @@ std::optional<Remedy> smaller_mini_batch(const UnusablePlan& plan) {
   const std::int64_t batch = plan.network.net.batch;
   for (std::int64_t images = plan.options.mini_batch - 1; images >= 1; --images) {
     if (batch % images != 0) continue;
-    UnusablePlan smaller = plan;
     exec::ModelOptions options = plan.options;
     options.mini_batch = images;
     exec::Compiled compiled = exec::select(plan.network, options);
     plan.costs(compiled);
-    const std::optional<double> slowdown = try_plan(smaller, compiled, plan.budget);
+    const std::optional<double> slowdown = try_plan(plan, compiled, plan.budget);
     if (slowdown && *slowdown <= plan.settings.max_slowdown.value_or(1e9))
       return Remedy{images, *slowdown};
   }

@@ -14,6 +14,7 @@
 #include "train/checkpoints.hpp"
 #include "train/evaluate.hpp"
 #include "train/metrics.hpp"
+#include "train/run_checks.hpp"
 #include "train/run_memory.hpp"
 #include "train/run_setup.hpp"
 #include "train/schedule.hpp"
@@ -32,14 +33,14 @@ class Run {
   Run(const TrainSettings& settings, Console& console)
       : settings_(settings),
         console_(console),
-        setup_(set_up_run(settings, console)),
+        setup_(set_up_checked_run(settings, console)),
         net_(setup_.network.net),
         schedule_(schedule_of(setup_.network.net)),
         scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)),
-        memory_(setup_, scale_, settings, console) {}
+        memory_(setup_, scale_, settings, console),
+        on_nan_skip_(skips_non_finite(net_, settings)) {}
 
   TrainResult run() {
-    check_settings();
     console_.notice(layers::layer_table(setup_.network));
     model_ = memory_.model(0);
     model_->initialise(setup_.seed);
@@ -84,52 +85,6 @@ class Run {
   }
 
  private:
-  // Known now and not after hours: that mAP will have images.
-  void check_validation_images() const {
-    if (!settings_.map) return;
-    const data::ImageList list = data::read_image_list(setup_.valid_list);
-    std::error_code code;
-    const auto there = [&](const std::string& image) {
-      return std::filesystem::exists(image, code);
-    };
-    if (std::ranges::none_of(list.images, there)) {
-      throw Error(ErrorCode::kInvalidData, setup_.valid_list.string(),
-                  "none of its {} images is there, the first is {}; -map needs them",
-                  list.images.size(), list.images.front());
-    }
-  }
-
-  void check_settings() {
-    check(schedule_, setup_.network.path);
-    check_validation_images();
-    if (net_.max_batches <= 0) {
-      throw Error(
-          ErrorCode::kInvalidConfig, setup_.network.path,
-          "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
-          net_.max_batches, std::max(6000, 2000 * setup_.classes));
-    }
-    on_nan_skip_ = net_.on_nan == layers::OnNan::kSkip;
-    bool rollback = net_.on_nan == layers::OnNan::kRollback;
-    if (!settings_.on_nan.empty()) {
-      on_nan_skip_ = settings_.on_nan == "skip";
-      rollback = settings_.on_nan == "rollback";
-    }
-    if (rollback) {
-      throw Error(ErrorCode::kUsage, "",
-                  "on_nan=rollback is not supported by this version: use stop or skip");
-    }
-    if (net_.ema_alpha > 0) {
-      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
-                  "error: [net] ema_alpha is not supported: this version keeps no averaged "
-                  "weights; remove the key");
-    }
-    if (net_.loss_scale != 1) {
-      throw Error(ErrorCode::kInvalidConfig, setup_.network.path,
-                  "error: [net] loss_scale is for mixed precision; this version trains in fp32, "
-                  "remove the key");
-    }
-  }
-
   // The model of this iteration's size; parameters and momentum stay where they are.
   void make_model() {
     const NetSize size = memory_.shapes().size(t_);
@@ -433,6 +388,7 @@ class Run {
   Schedule schedule_;
   MultiScale scale_;
   RunMemory memory_;
+  bool on_nan_skip_;
   std::unique_ptr<exec::Model> model_;
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations
@@ -440,7 +396,6 @@ class Run {
   double average_loss_ = -1;
   std::int64_t traced_ = 0;
   bool trace_written_ = false;
-  bool on_nan_skip_ = false;
   bool bad_validation_told_ = false;
   int skipped_in_a_row_ = 0;
   std::deque<double> recent_;
