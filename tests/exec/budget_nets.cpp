@@ -4,6 +4,7 @@
 
 #include "core/diagnostics.hpp"
 #include "core/rng.hpp"
+#include "exec/small_network.hpp"
 
 namespace lantern::test {
 
@@ -150,14 +151,7 @@ std::vector<float> trained_state(const layers::Network& network, const exec::Mod
   for (int i = 1; i <= iterations; ++i) {
     Rng rng(11, "images", static_cast<std::uint32_t>(i));
     for (float& value : pixels) value = rng.uniform();
-    std::ranges::fill(truth, 0.0F);
-    for (std::int64_t image = 0; image < images; ++image) {
-      for (std::int64_t box = 0; box < 3; ++box) {
-        float* row = truth.data() + image * truth_floats + box * 6;
-        for (int v = 0; v < 4; ++v) row[v] = rng.uniform(0.15F, 0.7F);
-        row[4] = static_cast<float>(rng.uniform_int(0, 1));
-      }
-    }
+    random_truth(rng, truth, images);
     const ops::RunContext context{.seed = 3,
                                   .iteration = i,
                                   .learning_rate = 0.001F,

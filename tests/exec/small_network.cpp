@@ -1,6 +1,6 @@
 #include "exec/small_network.hpp"
 
-#include "core/rng.hpp"
+#include <algorithm>
 
 namespace lantern::test {
 
@@ -130,6 +130,18 @@ std::vector<float> SmallNetwork::state() const {
   return all;
 }
 
+void random_truth(Rng& rng, std::span<float> truth, std::int64_t images) {
+  std::ranges::fill(truth, 0.0F);
+  const std::size_t floats = truth.size() / static_cast<std::size_t>(images);
+  for (std::size_t at = 0; at < truth.size(); at += floats) {
+    for (std::size_t box = 0; box < 3; ++box) {
+      const std::span<float> row = truth.subspan(at + box * 6, 6);
+      for (std::size_t v = 0; v < 4; ++v) row[v] = rng.uniform(0.15F, 0.7F);
+      row[4] = static_cast<float>(rng.uniform_int(0, 1));
+    }
+  }
+}
+
 SmallNetwork small_network(std::uint64_t seed, int threads, bool keep_everything) {
   Diagnostics diagnostics;
   layers::Network network = layers::load_network("small.cfg", kCfg, diagnostics);
@@ -148,14 +160,8 @@ SmallNetwork small_network(std::uint64_t seed, int threads, bool keep_everything
   Rng rng(seed, "images");
   for (float& value : small.images) value = rng.uniform();
   const std::int64_t truth_floats = small.model->lowered().truth_floats;
-  small.truth.assign(static_cast<std::size_t>(kImages * truth_floats), 0.0F);
-  for (std::int64_t i = 0; i < kImages; ++i) {
-    for (std::int64_t k = 0; k < 3; ++k) {
-      float* row = small.truth.data() + i * truth_floats + k * 6;
-      for (int v = 0; v < 4; ++v) row[v] = rng.uniform(0.15F, 0.7F);
-      row[4] = static_cast<float>(rng.uniform_int(0, 1));
-    }
-  }
+  small.truth.resize(static_cast<std::size_t>(kImages * truth_floats));
+  random_truth(rng, small.truth, kImages);
   return small;
 }
 

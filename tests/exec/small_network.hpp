@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "core/rng.hpp"
 #include "exec/model.hpp"
 
 namespace lantern::test {
@@ -23,6 +25,9 @@ struct SmallNetwork {
   /// All parameters, momentum and rolling statistics after another.
   std::vector<float> state() const;
 };
+
+/// Three boxes of two classes an image, in rows of six.
+void random_truth(Rng& rng, std::span<float> truth, std::int64_t images);
 
 SmallNetwork small_network(std::uint64_t seed, int threads, bool keep_everything = false);
 
