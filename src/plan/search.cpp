@@ -42,7 +42,7 @@ class Search {
     Cut quick = quick_least();
     std::optional<Cut> least;
     if (limits_.memory < arena_of(quick)) {
-      least = least_memory(std::move(quick));
+      least = least_memory(quick);
       Planned smallest = planned(*least);
       if (smallest.places.arena_bytes > limits_.memory) return smallest;
     }
@@ -55,7 +55,7 @@ class Search {
     if (least) cuts.push_back(from_least(*least));
     std::optional<Planned> best = best_of(cuts);
     if (!best) {
-      if (!least) least = least_memory(std::move(quick));
+      if (!least) least = least_memory(quick);
       Planned smallest = planned(*least);
       if (smallest.places.arena_bytes > limits_.memory) return smallest;
       cuts.clear();
@@ -67,7 +67,10 @@ class Search {
     return std::move(*best);
   }
 
-  Planned smallest() { return planned(least_memory(quick_least())); }
+  Planned smallest() {
+    Cut quick = quick_least();
+    return planned(least_memory(quick));
+  }
 
  private:
   // The search for speed goes on from the plan that needs the least.
@@ -126,7 +129,8 @@ class Search {
     return least_of([](LocalSearch& local) { local.consider_bases(); }, [](const Cut&) {});
   }
 
-  Cut least_memory(Cut quick) const {
+  // Takes `quick` over when nothing smaller is found.
+  Cut least_memory(Cut& quick) const {
     Cut searched =
         least_of([](LocalSearch& local) { local.scan(); },
                  [&](const Cut& c) { c.local->improve(budget_for(*c.problem), options_.seed); });
