@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "graph/autodiff.hpp"
+#include "layers/layer_def.hpp"
 #include "layers/lower_context.hpp"
 #include "ops/activation/activation_op.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
@@ -113,9 +114,12 @@ LowerContext::LowerContext(const Network& network, const LowerOptions& options, 
       options_(options),
       training_(training),
       lowered_(lowered),
-      referenced_(network.layers.size(), 0) {
+      readers_(network.layers.size()) {
   for (const Layer& layer : network.layers) {
-    for (const int source : layer.sources) ++referenced_[static_cast<std::size_t>(source)];
+    for (const int source : layer.sources)
+      readers_[static_cast<std::size_t>(source)].push_back(layer.index);
+    if (layer.index > 0 && !find_layer_def(layer.section)->ignores_input)
+      readers_[static_cast<std::size_t>(layer.index) - 1].push_back(layer.index);
   }
   auto& outputs = training ? lowered.outputs : lowered.forward_outputs;
   outputs.assign(network.layers.size(), std::nullopt);
@@ -253,6 +257,12 @@ TensorId LowerContext::batch_norm(TensorId x, ops::Activation activation,
   return fusable ? y : activate(y, activation, layer);
 }
 
+DeferredPart LowerContext::batch_norm_part(TensorId x, ops::Activation activation,
+                                           const Layer& layer, bool across_mini_batches) {
+  return {{ops::BatchNormParams(activation, false, has_fixed_statistics(layer)), shape(x).c()},
+          normalisation(x, layer, across_mini_batches)};
+}
+
 TensorId LowerContext::batch_norm_pool(TensorId x, ops::Activation activation, const Layer& layer,
                                        bool across_mini_batches) {
   auto params = std::make_shared<const ops::BatchNormPoolParams>(
@@ -262,7 +272,47 @@ TensorId LowerContext::batch_norm_pool(TensorId x, ops::Activation activation, c
 }
 
 bool LowerContext::only_next_reads(int layer) const {
-  return referenced_[static_cast<std::size_t>(layer)] == 0;
+  const std::span<const int> all = readers(layer);
+  return all.size() == 1 && all[0] == layer + 1;
+}
+
+const Layer* LowerContext::joining_route(const Layer& layer) const {
+  const std::span<const int> all = readers(layer.index);
+  if (!options_.fuse_layers || all.size() != 1 || layer.common.onlyforward != 0) return nullptr;
+  const Layer& reader = network_.layers[static_cast<std::size_t>(all[0])];
+  const auto* route = std::get_if<RouteSpec>(&reader.spec);
+  if (route == nullptr || reader.sources.size() < 2 || route->groups != 1 ||
+      reader.common.onlyforward != 0)
+    return nullptr;
+  std::int64_t first = 0;
+  for (const int source : reader.sources) {
+    if (source == layer.index) break;
+    first += network_.layers[static_cast<std::size_t>(source)].out.c;
+  }
+  // Lanes beside the slice would be taken for its padding.
+  const bool ends_well =
+      layer.out.c % ops::kSliceAlignment == 0 || reader.sources.back() == layer.index;
+  return first % ops::kSliceAlignment == 0 && ends_well ? &reader : nullptr;
+}
+
+bool LowerContext::is_read_in_place(const Layer& layer) const {
+  const auto& route = std::get<RouteSpec>(layer.spec);
+  const auto next = static_cast<std::size_t>(layer.index) + 1;
+  if (!options_.fuse_layers || layer.sources.size() != 1 || !only_next_reads(layer.index) ||
+      layer.common.onlyforward != 0)
+    return false;
+  return std::holds_alternative<ConvolutionalSpec>(network_.layers[next].spec) &&
+         network_.layers[next].common.onlyforward == 0 && layer.out.c % ops::kSliceAlignment == 0 &&
+         layer.out.c * route.group_id % ops::kSliceAlignment == 0;
+}
+
+void LowerContext::defer(int layer, DeferredPart part) {
+  deferred_.emplace(layer, std::move(part));
+}
+
+const DeferredPart* LowerContext::deferred(int layer) const {
+  const auto found = deferred_.find(layer);
+  return found == deferred_.end() ? nullptr : &found->second;
 }
 
 bool is_trained(const Network& network, const Layer& layer) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,9 +10,16 @@
 #include "graph/graph.hpp"
 #include "layers/lower.hpp"
 #include "ops/activation/activation.hpp"
+#include "ops/concat/concat.hpp"
 
 // What the lowering of a section works with; used inside layers/ only.
 namespace lantern::layers {
+
+/// A part of a concatenation that is made when the route is lowered.
+struct DeferredPart {
+  ops::ConcatPart part;
+  std::vector<graph::TensorId> inputs;
+};
 
 /// Builds one program (training mode or inference mode) of a network into the shared graph.
 class LowerContext {
@@ -63,8 +72,25 @@ class LowerContext {
   graph::TensorId batch_norm_pool(graph::TensorId x, ops::Activation activation, const Layer& layer,
                                   bool across_mini_batches = false);
 
-  /// True when nobody but the next layer reads this layer's output.
+  /// Layers that read this layer's output, one entry for every time they do.
+  std::span<const int> readers(int layer) const {
+    return readers_[static_cast<std::size_t>(layer)];
+  }
+  /// True when nobody but the next layer reads this layer's output, and once.
   bool only_next_reads(int layer) const;
+
+  /// The route that alone reads this layer's output and can have it written straight into its
+  /// concatenation; null where there is none.
+  const Layer* joining_route(const Layer& layer) const;
+  /// True when nobody but the convolution behind this route reads its output, a slice of the
+  /// channels of one map that the convolution can read in place.
+  bool is_read_in_place(const Layer& layer) const;
+  /// Leaves the output of a layer to the route that joins it, or of a route to its convolution.
+  void defer(int layer, DeferredPart part);
+  const DeferredPart* deferred(int layer) const;
+  /// Batch norm and activation of x, for the route.
+  DeferredPart batch_norm_part(graph::TensorId x, ops::Activation activation, const Layer& layer,
+                               bool across_mini_batches);
 
  private:
   const std::vector<std::optional<graph::TensorId>>& outputs() const {
@@ -82,7 +108,8 @@ class LowerContext {
   const LowerOptions& options_;
   bool training_;
   Lowered& lowered_;
-  std::vector<int> referenced_;  ///< how often a layer is named by another one
+  std::vector<std::vector<int>> readers_;
+  std::map<int, DeferredPart> deferred_;
 };
 
 /// Refuses a key by name: the engine does not run it.

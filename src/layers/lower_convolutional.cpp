@@ -98,10 +98,12 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
   }
   const TensorId weights =
       context.parameter(layer, "weights", Shape{g.oc, g.ic / g.groups, g.kh, g.kw});
-  std::vector<TensorId> inputs{context.previous(layer), weights};
+  const DeferredPart* slice = context.deferred(layer.index - 1);
+  std::vector<TensorId> inputs{slice ? slice->inputs[0] : context.previous(layer), weights};
   if (!normalized) inputs.push_back(biases);
+  const std::int64_t first = slice ? std::get<ops::ChannelSlice>(slice->part.source).first : 0;
   const TensorId x =
-      context.add(ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized),
+      context.add(ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized, first),
                   inputs, layer, "conv")[0];
   if (!normalized) {
     context.set_output(layer.index, context.activate(x, spec.activation, layer));
@@ -114,6 +116,11 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
   if (const Layer* pool = foldable_pool(context, layer, spec)) {
     context.set_output(pool->index,
                        context.batch_norm_pool(x, spec.activation, layer, across_mini_batches));
+    return;
+  }
+  if (context.joining_route(layer) != nullptr && !ops::mixes_channels(spec.activation)) {
+    context.defer(layer.index,
+                  context.batch_norm_part(x, spec.activation, layer, across_mini_batches));
     return;
   }
   const Layer* shortcut = foldable_shortcut(context, layer, spec);

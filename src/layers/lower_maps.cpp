@@ -43,26 +43,40 @@ void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec&
 
 void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpec& spec) {
   const bool reduce = spec.stride < 0;
-  auto params =
-      std::make_shared<const ops::UpsampleParams>(std::abs(spec.stride), reduce, spec.scale);
-  context.set_output(layer.index, context.add(ops::kUpsampleForward, std::move(params),
-                                              {context.previous(layer)}, layer, "up")[0]);
+  const ops::UpsampleParams params(std::abs(spec.stride), reduce, spec.scale);
+  const TensorId source = context.previous(layer);
+  if (context.joining_route(layer) != nullptr) {
+    context.defer(layer.index, {{params, layer.out.c}, {source}});
+    return;
+  }
+  context.set_output(layer.index, context.add(ops::kUpsampleForward,
+                                              std::make_shared<const ops::UpsampleParams>(params),
+                                              {source}, layer, "up")[0]);
 }
 
 void lower_route(LowerContext& context, const Layer& layer, const RouteSpec& spec) {
   std::vector<TensorId> inputs;
-  std::vector<ops::ChannelSlice> slices;
+  std::vector<ops::ConcatPart> parts;
   for (const int source : layer.sources) {
+    if (const DeferredPart* made = context.deferred(source)) {
+      parts.push_back(made->part);
+      inputs.insert(inputs.end(), made->inputs.begin(), made->inputs.end());
+      continue;
+    }
     inputs.push_back(context.output_of(source));
     const std::int64_t channels = context.shape(inputs.back()).c() / spec.groups;
-    slices.push_back({.first = channels * spec.group_id, .count = channels});
+    parts.emplace_back(ops::ChannelSlice{.first = channels * spec.group_id, .count = channels});
   }
   if (inputs.size() == 1 && spec.groups == 1) {  // another name for the same map
     context.set_output(layer.index, inputs[0]);
     return;
   }
+  if (context.is_read_in_place(layer)) {
+    context.defer(layer.index, {parts[0], inputs});
+    return;
+  }
   context.set_output(layer.index, context.add(ops::kConcatForward,
-                                              std::make_shared<const ops::ConcatParams>(slices),
+                                              std::make_shared<const ops::ConcatParams>(parts),
                                               inputs, layer, "route")[0]);
 }
 

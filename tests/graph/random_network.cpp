@@ -102,6 +102,28 @@ class Writer {
     }
   }
 
+  // A map on two ways whose ends are joined; sometimes an end is enlarged first, or is a slice.
+  void split_and_join() {
+    const Map source = last_;
+    const int start = static_cast<int>(maps_.size()) - 1;
+    convolution(pick({16, 32}), 1);
+    const int first = start + 1;
+    if (rng_.coin())
+      push("[route]\nlayers=-1\ngroups=2\ngroup_id=1\n", halved(last_));
+    else
+      push(fmt::format("[route]\nlayers={}\n", start), source);
+    const bool small = !options_.smooth && source.w >= 8 && source.w % 2 == 0 && rng_.coin();
+    if (small) push("[maxpool]\nsize=2\nstride=2\n", {last_.w / 2, last_.h / 2, last_.c});
+    convolution(pick({8, 16}), 3);
+    if (small) push("[upsample]\nstride=2\n", {source.w, source.h, last_.c});
+    const int joined = maps_[static_cast<std::size_t>(first)].c + last_.c;
+    push(fmt::format("[route]\nlayers={}\n",
+                     rng_.coin() ? fmt::format("-1,{}", first) : fmt::format("{},-1", first)),
+         {source.w, source.h, joined});
+    convolution(pick({8, 16}), 1);
+  }
+  static Map halved(const Map& m) { return {m.w, m.h, m.c / 2}; }
+
   // The map times a factor of its own for every channel, made of the channels' means.
   void channel_attention() {
     const Map source = last_;
@@ -126,7 +148,7 @@ class Writer {
     switch (rng_.uniform_int(0, options_.everything ? 14 : 9)) {
       case 0:
       case 1:
-        convolution(pick({4, 8, 12, 17}), pick({1, 3}));
+        convolution(pick({4, 8, 12, 16, 17}), pick({1, 3}));
         break;
       case 2:
       case 3:
@@ -149,6 +171,7 @@ class Writer {
         break;
       }
       case 5: {
+        if (rng_.coin()) return split_and_join();
         const int from = earlier(same_size);
         if (from < 0 || last_.c > 40) return convolution(6, 1);
         push(fmt::format("[route]\nlayers=-1,{}\n", from),
@@ -156,9 +179,11 @@ class Writer {
         break;
       }
       case 6:
-        if (last_.c % 2 != 0) return convolution(8, 1);
+        // A 1x1 filter of a single channel has no gradient behind a batch norm but rounding.
+        if (last_.c % 2 != 0 || last_.c < 4) return convolution(8, 1);
         push(fmt::format("[route]\nlayers=-1\ngroups=2\ngroup_id={}\n", pick({0, 1})),
              {last_.w, last_.h, last_.c / 2});
+        if (rng_.coin()) convolution(pick({8, 16}), 3);
         break;
       case 7:
         if (options_.smooth) return convolution(8, 3);

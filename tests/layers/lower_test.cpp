@@ -52,6 +52,51 @@ TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
   EXPECT_EQ(count("dropout_backward"), 2);
 }
 
+// The halves of a split map are joined behind their batch norms, a smaller map is enlarged into a
+// join, half of the channels feed a convolution: nothing of that is copied.
+TEST(LowerRoute, JoinsAndGroupsAreNotCopies) {
+  const auto conv = [](int filters) {
+    return "[convolutional]\nbatch_normalize=1\nfilters=" + std::to_string(filters) +
+           "\nsize=1\nactivation=mish\n";
+  };
+  const std::string net = conv(32) + conv(16) + "[route]\nlayers=-2\n" + conv(16) +
+                          "[route]\nlayers=-1,-3\n" +                                // 4
+                          "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" + conv(16) +  // 6
+                          "[maxpool]\nsize=2\nstride=2\n[upsample]\nstride=2\n" +    // 8
+                          "[route]\nlayers=-1,4\n" + conv(3) + "[cost]\n";
+  const auto count = [&](const Lowered& lowered, std::string_view op) {
+    return std::ranges::count_if(lowered.graph.ops(), [&](const graph::Op& o) {
+      return o.def->name == op && o.program == graph::ProgramKind::kMiniBatch;
+    });
+  };
+  const LowerOptions options{.training = true, .mini_batch = 2, .forward_batch = 1};
+  const Lowered fused = lower(load(net), options);
+  EXPECT_EQ(count(fused, "concat"), 2);
+  EXPECT_EQ(count(fused, "upsample"), 0);
+  EXPECT_EQ(count(fused, "batch_norm_apply"), 2);  // layers 0 and 10; 6 goes into its pool
+  EXPECT_EQ(count(fused, "concat_backward"),
+            2);  // the slice of layer 4, and layer 4 in the last join
+  LowerOptions separate = options;
+  separate.fuse_layers = false;
+  const Lowered plain = lower(load(net), separate);
+  EXPECT_EQ(count(plain, "concat"), 3);
+  EXPECT_EQ(count(plain, "batch_norm_apply"), 5);
+}
+
+TEST(LowerRoute, WhatDoesNotEndWithAChannelBlockIsCopied) {
+  const auto conv = [](int filters) {
+    return "[convolutional]\nbatch_normalize=1\nfilters=" + std::to_string(filters) +
+           "\nsize=1\nactivation=mish\n";
+  };
+  const Lowered lowered =
+      lower(load(conv(24) + conv(12) + "[route]\nlayers=-1,-2\n" +
+                 "[route]\nlayers=-1\ngroups=3\ngroup_id=1\n" + conv(8) + "[cost]\n"),
+            {.training = true, .mini_batch = 2, .forward_batch = 0});
+  const auto concats = std::ranges::count_if(
+      lowered.graph.ops(), [](const graph::Op& o) { return o.def->name == "concat"; });
+  EXPECT_EQ(concats, 2);
+}
+
 TEST(LowerNet, KeysThatWouldChangeResultsAreRefusedByName) {
   const std::string body = kConv + "[cost]\n";
   for (const char* line : {"freeze_bn=1", "unsupervised=1", "resize_mode=same", "adversarial_lr=1",

@@ -42,25 +42,25 @@ void gradient(GradientBuilder& builder, const Op& op) {
       builder.emit(kCopy, std::make_shared<const OpParams>(), {*dy}, {builder.target(residual)});
     }
   }
-  emit_batch_norm_gradient(builder, op, {*dy}, kBatchNormBackwardReduce, kBatchNormBackwardApply);
+  emit_batch_norm_gradient(builder, {.inputs = op.inputs, .params = op.params, .incoming = {*dy}},
+                           kBatchNormBackwardReduce, kBatchNormBackwardApply);
 }
 
 }  // namespace
 
-void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op,
-                              const std::vector<TensorId>& incoming, const graph::OpDef& reduce,
-                              const graph::OpDef& apply) {
-  const TensorId x = op.inputs[0];
-  const TensorId gamma = op.inputs[3];
-  const TensorId beta = op.inputs[4];
+void emit_batch_norm_gradient(GradientBuilder& builder, const BatchNormGradient& of,
+                              const graph::OpDef& reduce, const graph::OpDef& apply) {
+  const TensorId x = of.inputs[0];
+  const TensorId gamma = of.inputs[3];
+  const TensorId beta = of.inputs[4];
   if (!builder.wants(gamma) && !builder.wants(beta) && !builder.wants(x)) return;
-  const std::string name = builder.graph().tensor(op.outputs[0]).name;
+  const std::string name = builder.graph().tensor(x).name;
   const TensorType channels{Shape{builder.graph().type(x).shape.c()}, DType::kF32};
   const TensorId sum_dz = builder.temporary(name + ".sum_dz", channels, Role::kStatistic);
   const TensorId sum_dz_xhat = builder.temporary(name + ".sum_dz_xhat", channels, Role::kStatistic);
-  std::vector<TensorId> inputs = incoming;
-  inputs.insert(inputs.end(), {x, op.inputs[1], op.inputs[2], gamma, beta});
-  builder.emit(reduce, op.params, inputs, {{sum_dz}, {sum_dz_xhat}});
+  std::vector<TensorId> inputs = of.incoming;
+  inputs.insert(inputs.end(), {x, of.inputs[1], of.inputs[2], gamma, beta});
+  builder.emit(reduce, of.params, inputs, {{sum_dz}, {sum_dz_xhat}});
   if (builder.wants(gamma)) {
     builder.emit(kAddParameterGradient, std::make_shared<const OpParams>(), {sum_dz_xhat},
                  {builder.target(gamma)});
@@ -71,12 +71,13 @@ void emit_batch_norm_gradient(GradientBuilder& builder, const Op& op,
   }
   if (!builder.wants(x)) return;
   inputs.insert(inputs.end(), {sum_dz, sum_dz_xhat});
-  builder.emit(apply, op.params, inputs, {builder.target(x)});
+  builder.emit(apply, of.params, inputs, {builder.target(x)});
 }
 
 std::string BatchNormParams::describe() const {
-  return fmt::format("activation={}{}{}", to_string(activation), residual ? " residual" : "",
-                     fixed ? " fixed" : "");
+  return fmt::format("activation={}{}{}{}", to_string(activation), residual ? " residual" : "",
+                     fixed ? " fixed" : "",
+                     gradient_first > 0 ? fmt::format(" from={}", gradient_first) : "");
 }
 
 const graph::OpDef kBatchNormStatistics{.name = "batch_norm_statistics", .infer = infer_statistics};

@@ -12,11 +12,13 @@ inline constexpr float kBatchNormEpsilon = 1e-5F;
 inline constexpr float kRollingMomentum = 0.01F;
 
 struct BatchNormParams final : graph::OpParams {
-  BatchNormParams(Activation a, bool with_residual, bool fixed_statistics)
-      : activation(a), residual(with_residual), fixed(fixed_statistics) {}
+  BatchNormParams(Activation a, bool with_residual, bool fixed_statistics, std::int64_t first = 0)
+      : activation(a), residual(with_residual), fixed(fixed_statistics), gradient_first(first) {}
   Activation activation = Activation::kLinear;
   bool residual = false;  ///< a sixth input is added after the activation
   bool fixed = false;     ///< statistics are constants (rolling ones): no gradient through them
+  /// Backward: dy is the slice of its tensor that begins at this channel, a multiple of 16.
+  std::int64_t gradient_first = 0;
   std::string describe() const override;
 };
 

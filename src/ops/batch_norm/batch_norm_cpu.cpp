@@ -1,5 +1,6 @@
 #include "ops/batch_norm/batch_norm_cpu.hpp"
 
+#include "core/error.hpp"
 #include "ops/batch_norm/batch_norm.hpp"
 #include "ops/batch_norm/batch_norm_kernels.hpp"
 
@@ -27,6 +28,24 @@ Setup set_up(graph::TensorId x, const SelectContext& context) {
 Maps<const float> read(void* operand, const Extents& e) {
   return {static_cast<const float*>(operand), e.dense_stride()};
 }
+
+// The gradient of y: dense, or a slice of channels of a wider tensor.
+struct Incoming {
+  std::int64_t offset = 0, image_stride = 0;  // floats
+  bool is_slice = false;
+
+  Incoming(const Shape& tensor, const Shape& own, std::int64_t first, const Extents& e)
+      : is_slice(tensor.c() != own.c()) {
+    const Extents wide{.c = tensor.c(), .spatial = e.spatial, .block = e.block};
+    LANTERN_ASSERT(first % e.block == 0, "a slice begins with a channel block");
+    offset = first * e.spatial;
+    image_stride = wide.dense_stride();
+  }
+  Maps<const float> at(void* operand) const {
+    return {static_cast<const float*>(operand) + offset, image_stride};
+  }
+};
+
 Maps<float> write(void* operand, const Extents& e) {
   return {static_cast<float*>(operand), e.dense_stride()};
 }
@@ -83,44 +102,48 @@ KernelChoice choose_batch_norm_apply(const graph::Op& op, const SelectContext& c
 }
 
 KernelChoice choose_batch_norm_backward_reduce(const graph::Op& op, const SelectContext& context) {
+  const auto& params = op.params_as<BatchNormParams>();
   const Setup s = set_up(op.inputs[1], context);
+  const Incoming dy(context.shape(op.inputs[0]), context.shape(op.inputs[1]), params.gradient_first,
+                    s.extents);
   return {.name = "cpu",
           .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}},
           .outputs = {Layout{}, Layout{}},
           .scratch = {batch_norm::partial_bytes(s.extents, s.images)},
           .images = s.images,
           .carries = true,
-          .kernel = make_kernel(
-              [s, threads = context.threads, kind = op.params_as<BatchNormParams>().activation](
-                  std::span<void* const> o, const RunContext& run) {
-                auto* partial = static_cast<double*>(o[8]);
-                batch_norm::partial_reduce(
-                    s.extents, channels_at(o, 2), read(o[0], s.extents), read(o[1], s.extents),
-                    kind, 0, run.images,
-                    batch_norm::partial_of_image(s.extents, partial, run.first_image), threads);
-                if (!run.is_last()) return;
-                batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
-              })};
+          .kernel = make_kernel([s, dy, threads = context.threads, kind = params.activation](
+                                    std::span<void* const> o, const RunContext& run) {
+            auto* partial = static_cast<double*>(o[8]);
+            batch_norm::partial_reduce(
+                s.extents, channels_at(o, 2), dy.at(o[0]), read(o[1], s.extents), kind, 0,
+                run.images, batch_norm::partial_of_image(s.extents, partial, run.first_image),
+                threads);
+            if (!run.is_last()) return;
+            batch_norm::finish_reduce(s.extents, partial, s.images, floats(o[6]), floats(o[7]));
+          })};
 }
 
 KernelChoice choose_batch_norm_backward_apply(const graph::Op& op, const SelectContext& context) {
   const auto& params = op.params_as<BatchNormParams>();
   const Setup s = set_up(op.inputs[1], context);
+  const Incoming dy(context.shape(op.inputs[0]), context.shape(op.inputs[1]), params.gradient_first,
+                    s.extents);
   const bool accumulate = op.accumulates[0];
   KernelChoice choice{
       .name = "cpu",
       .inputs = {s.layout, s.layout, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}, Layout{}},
       .outputs = {s.layout},
       .images = s.images};
-  if (!accumulate) choice.may_alias.push_back({0, 0});
-  choice.kernel = make_kernel([s, threads = context.threads, accumulate, fixed = params.fixed,
-                               kind = params.activation](std::span<void* const> o,
-                                                         const RunContext& run) {
-    batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
-                               fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
-                               read(o[0], s.extents), read(o[1], s.extents), write(o[8], s.extents),
-                               kind, accumulate, 0, run.images, threads);
-  });
+  if (!accumulate && !dy.is_slice) choice.may_alias.push_back({0, 0});
+  choice.kernel =
+      make_kernel([s, dy, threads = context.threads, accumulate, fixed = params.fixed,
+                   kind = params.activation](std::span<void* const> o, const RunContext& run) {
+        batch_norm::backward_apply(s.extents, channels_at(o, 2), fixed ? nullptr : floats(o[6]),
+                                   fixed ? nullptr : floats(o[7]), s.images * s.extents.spatial,
+                                   dy.at(o[0]), read(o[1], s.extents), write(o[8], s.extents), kind,
+                                   accumulate, 0, run.images, threads);
+      });
   return choice;
 }
 

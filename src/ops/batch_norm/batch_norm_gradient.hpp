@@ -1,17 +1,24 @@
 #pragma once
 
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "graph/autodiff.hpp"
 
 namespace lantern::ops {
 
-/// Emits the backward half of a batch normalisation op whose inputs begin with x, mean, variance,
-/// gamma, beta: sums of dz and dz * xhat (reduce), the gradients of gamma and beta that they are,
-/// and dx (apply). `incoming` is what both ops read first: the gradient of the output, and what
-/// else is needed to spread it.
-void emit_batch_norm_gradient(graph::GradientBuilder& builder, const graph::Op& op,
-                              const std::vector<graph::TensorId>& incoming,
+/// What the backward half of a batch normalisation is made from.
+struct BatchNormGradient {
+  std::span<const graph::TensorId> inputs;  ///< x, mean, variance, gamma, beta of forward
+  std::shared_ptr<const graph::OpParams> params;
+  /// What both ops read first: the gradient of the output, and what else is needed to spread it.
+  std::vector<graph::TensorId> incoming;
+};
+
+/// Emits sums of dz and dz * xhat (reduce), the gradients of gamma and beta that they are, and dx
+/// (apply).
+void emit_batch_norm_gradient(graph::GradientBuilder& builder, const BatchNormGradient& of,
                               const graph::OpDef& reduce, const graph::OpDef& apply);
 
 }  // namespace lantern::ops

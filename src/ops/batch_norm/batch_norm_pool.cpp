@@ -26,8 +26,9 @@ std::vector<TensorType> infer(const OpParams& params, std::span<const TensorType
 void gradient(GradientBuilder& builder, const Op& op) {
   const std::optional<TensorId> d_pooled = builder.gradient(op.outputs[0]);
   if (!d_pooled) return;
-  emit_batch_norm_gradient(builder, op, {*d_pooled, op.outputs[1]}, kBatchNormPoolBackwardReduce,
-                           kBatchNormPoolBackwardApply);
+  emit_batch_norm_gradient(
+      builder, {.inputs = op.inputs, .params = op.params, .incoming = {*d_pooled, op.outputs[1]}},
+      kBatchNormPoolBackwardReduce, kBatchNormPoolBackwardApply);
 }
 
 }  // namespace

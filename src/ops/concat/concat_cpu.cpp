@@ -1,50 +1,17 @@
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cstring>
 
+#include "ops/batch_norm/batch_norm_kernels.hpp"
 #include "ops/blocks.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/parallel.hpp"
 
 namespace lantern::ops {
 
-using graph::GradientBuilder;
 using graph::Op;
-using graph::OpParams;
 using graph::TensorId;
-using graph::TensorType;
 
 namespace {
-
-std::vector<TensorType> infer(const OpParams& params, std::span<const TensorType> inputs) {
-  const auto& p = static_cast<const ConcatParams&>(params);
-  Shape out = inputs[0].shape;
-  std::int64_t channels = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& in = inputs[i].shape;
-    LANTERN_ASSERT(in.n() == out.n() && in.h() == out.h() && in.w() == out.w() &&
-                       p.slices[i].first + p.slices[i].count <= in.c(),
-                   "concatenated maps have equal sizes");
-    channels += p.slices[i].count;
-  }
-  out.set(1, channels);
-  return {{out, DType::kF32}};
-}
-
-void gradient(GradientBuilder& builder, const Op& op) {
-  const std::optional<TensorId> dy = builder.gradient(op.outputs[0]);
-  if (!dy) return;
-  const auto& params = op.params_as<ConcatParams>();
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    if (builder.wants(op.inputs[i])) {
-      builder.emit(kConcatBackward,
-                   std::make_shared<const ConcatGradientParams>(params.slices[i], offset), {*dy},
-                   {builder.target(op.inputs[i])});
-    }
-    offset += params.slices[i].count;
-  }
-}
 
 // Copies (adds) `count` channels between two blocked images. Runs that start and end on block
 // borders move whole planes; others go lane by lane.
@@ -86,46 +53,81 @@ void zero_padding(float* image, const BlockedExtents& e) {
   }
 }
 
+// Writes the parts of a run of images into the concatenation.
+class Writer {
+ public:
+  Writer(const BlockedExtents& to, std::int64_t images, int threads)
+      : to_(to), images_(images), threads_(threads) {}
+
+  // `inputs` are the operands of the part, `first` the channel at which it stands.
+  void write(const ConcatPart& part, const Shape& source, std::span<void* const> inputs, float* out,
+             std::int64_t first) const {
+    const auto* in = static_cast<const float*>(inputs[0]);
+    if (const auto* slice = std::get_if<ChannelSlice>(&part.source)) {
+      copy(*slice, BlockedExtents(source, to_.block), in, out, first);
+      return;
+    }
+    out += first * to_.spatial;  // a channel block begins here
+    if (const auto* upsample = std::get_if<UpsampleParams>(&part.source)) {
+      upsample_into(*upsample, source, in, out, stride(), to_.block, images_, threads_);
+      return;
+    }
+    const batch_norm::Extents e{.c = source.c(), .spatial = to_.spatial, .block = to_.block};
+    const auto floats = [&](std::size_t i) { return static_cast<const float*>(inputs[i]); };
+    batch_norm::apply(e, {floats(1), floats(2), floats(3), floats(4)}, {in, e.dense_stride()}, {},
+                      {out, stride()}, std::get<BatchNormParams>(part.source).activation, 0,
+                      images_, threads_);
+  }
+
+ private:
+  std::int64_t stride() const { return to_.blocks * to_.plane(); }
+
+  // Jobs end where the blocks of the target do, so that no two write the same cells.
+  void copy(const ChannelSlice& slice, const BlockedExtents& from, const float* in, float* out,
+            std::int64_t first) const {
+    const std::int64_t begin = first / to_.block;
+    const std::int64_t blocks = ceil_div(first + slice.count, to_.block) - begin;
+    parallel_for(images_ * blocks, threads_, [&](std::int64_t job) {
+      const std::int64_t image = job / blocks;
+      const std::int64_t block = begin + job % blocks;
+      const std::int64_t channel = std::max(first, block * to_.block);
+      const std::int64_t count = std::min(first + slice.count, (block + 1) * to_.block) - channel;
+      move_channels(in + from.offset(image, 0), from, slice.first + channel - first,
+                    out + to_.offset(image, 0), to_, channel, count, false);
+    });
+  }
+
+  BlockedExtents to_;
+  std::int64_t images_;
+  int threads_;
+};
+
 }  // namespace
 
-std::string ConcatParams::describe() const {
-  std::string text = "slices=";
-  for (const ChannelSlice& slice : slices) text += fmt::format("{}+{},", slice.first, slice.count);
-  text.pop_back();
-  return text;
-}
-std::string ConcatGradientParams::describe() const {
-  return fmt::format("slice={}+{} from={}", slice.first, slice.count, dst_first);
-}
-
-const graph::OpDef kConcatForward{.name = "concat", .infer = infer, .gradient = gradient};
-const graph::OpDef kConcatBackward{.name = "concat_backward"};
-
 KernelChoice choose_concat_forward(const Op& op, const SelectContext& context) {
+  const auto& parts = op.params_as<ConcatParams>().parts;
   const Layout layout = context.data_layout(op.inputs[0]);
   const BlockedExtents to(context.shape(op.outputs[0]), layout.block);
-  const int threads = context.threads;
-  std::vector<BlockedExtents> from;
-  for (const TensorId id : op.inputs) from.emplace_back(context.shape(id), layout.block);
-  KernelChoice choice{.name = "cpu",
-                      .inputs = std::vector<Layout>(op.inputs.size(), layout),
-                      .outputs = {layout},
-                      .images = to.n};
-  choice.kernel = make_kernel([=, slices = op.params_as<ConcatParams>().slices](
-                                  std::span<void* const> o, const RunContext& run) {
-    const auto sources = static_cast<std::int64_t>(from.size());
-    parallel_for(run.images, threads, [&](std::int64_t image) {
-      float* out = static_cast<float*>(o[from.size()]) + to.offset(image, 0);
-      std::int64_t offset = 0;
-      for (std::int64_t k = 0; k < sources; ++k) {
-        const auto s = static_cast<std::size_t>(k);
-        const float* in = static_cast<const float*>(o[s]) + from[s].offset(image, 0);
-        move_channels(in, from[s], slices[s].first, out, to, offset, slices[s].count, false);
-        offset += slices[s].count;
-      }
-      zero_padding(out, to);
-    });
-  });
+  KernelChoice choice{.name = "cpu", .inputs = {}, .outputs = {layout}, .images = to.n};
+  std::vector<Shape> sources;
+  for (const ConcatPart& part : parts) {
+    sources.push_back(context.shape(op.inputs[choice.inputs.size()]));
+    choice.inputs.push_back(layout);
+    choice.inputs.resize(choice.inputs.size() + part.inputs() - 1);
+  }
+  choice.kernel =
+      make_kernel([=, threads = context.threads](std::span<void* const> o, const RunContext& run) {
+        const Writer writer(to, run.images, threads);
+        auto* out = static_cast<float*>(o.back());
+        std::int64_t first = 0;
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          writer.write(parts[i], sources[i], o, out, first);
+          o = o.subspan(parts[i].inputs());
+          first += parts[i].channels;
+        }
+        for (std::int64_t image = 0; image < run.images; ++image)
+          zero_padding(out + to.offset(image, 0), to);
+      });
   return choice;
 }
 

@@ -7,23 +7,29 @@
 namespace lantern::ops {
 
 struct ConvParams final : graph::OpParams {
-  ConvParams(const ConvGeometry& g, bool bias) : geometry(g), has_bias(bias) {}
+  ConvParams(const ConvGeometry& g, bool bias, std::int64_t first = 0)
+      : geometry(g), has_bias(bias), source_first(first) {}
   ConvGeometry geometry;
   bool has_bias = false;
+  /// Where the source has more channels than `geometry.ic`: the first of those that are read, a
+  /// multiple of 16, as is geometry.ic. Such a convolution runs one image at a time.
+  std::int64_t source_first = 0;
   std::string describe() const override;
 };
 
 /// Parameters of the backward ops; `weights` names the forward weights, whose layout the gradient
 /// takes over.
 struct ConvGradientParams final : graph::OpParams {
-  ConvGradientParams(const ConvGeometry& g, graph::TensorId w) : geometry(g), weights(w) {}
+  ConvGradientParams(const ConvGeometry& g, graph::TensorId w, std::int64_t first = 0)
+      : geometry(g), weights(w), source_first(first) {}
   ConvGeometry geometry;
   graph::TensorId weights;
+  std::int64_t source_first = 0;  ///< as in ConvParams, for the gradient of the weights
   std::string describe() const override;
 };
 
-/// dst = conv(src, weights[, bias]).  src [N,IC,H,W], weights [OC,IC/groups,KH,KW], bias [OC] ->
-/// dst [N,OC,OH,OW].
+/// dst = conv(src, weights[, bias]).  src [N,IC,H,W] or a slice of more channels, weights
+/// [OC,IC/groups,KH,KW], bias [OC] -> dst [N,OC,OH,OW].
 extern const graph::OpDef kConvForward;
 /// diff_src (+)= transposed conv(diff_dst, weights). Exact per image for any call size.
 extern const graph::OpDef kConvBackwardData;

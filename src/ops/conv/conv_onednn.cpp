@@ -138,25 +138,60 @@ class CallsBySize {
   std::vector<std::pair<std::int64_t, std::unique_ptr<onednn::Call>>> calls_;
 };
 
+std::byte* bytes_at(void* operand, Bytes offset) {
+  return static_cast<std::byte*>(operand) + offset;
+}
+
+// Where the source channels of a convolution stand in a tensor that may have more of them.
+struct SourceSlice {
+  Bytes offset = 0;  // of the first channel inside an image
+  Bytes image = 0;   // from an image to the next
+  bool is_part = false;
+
+  SourceSlice(const Shape& tensor, const ConvGeometry& g, std::int64_t first, int block)
+      : offset(first * g.ih * g.iw * Bytes{sizeof(float)}),
+        image(image_bytes(tensor, block)),
+        is_part(tensor.c() != g.ic) {}
+};
+
 // Operands: src, weights[, bias], dst, scratchpad. Exact per image, whatever the size of the call.
+// A slice is read one image at a time: oneDNN runs strided descriptors in its reference code.
 template <typename Make>
 class ForwardKernel final : public Kernel {
  public:
-  ForwardKernel(Make make, std::int64_t images, bool bias)
-      : calls_(std::move(make), images), bias_(bias) {}
-  void prepare(std::int64_t images) override { calls_.at(images); }
+  ForwardKernel(Make make, std::int64_t images, bool bias, SourceSlice source, Bytes dst_image)
+      : calls_(std::move(make), source.is_part ? 1 : images),
+        bias_(bias),
+        source_(source),
+        dst_image_(dst_image) {}
+  void prepare(std::int64_t images) override {
+    if (!source_.is_part) calls_.at(images);
+  }
   void run(std::span<void* const> o, const RunContext& context) override {
-    onednn::Call& call = calls_.at(context.images);
-    if (bias_) {
-      call.execute({o[0], o[1], o[2], o[3], o[4]});
-    } else {
-      call.execute({o[0], o[1], o[2], o[3]});
+    if (!source_.is_part) {
+      execute(calls_.at(context.images), o, o[0], o[bias_ ? 3 : 2]);
+      return;
+    }
+    onednn::Call& call = calls_.at(1);
+    for (std::int64_t image = 0; image < context.images; ++image) {
+      execute(call, o, bytes_at(o[0], source_.offset + image * source_.image),
+              bytes_at(o[bias_ ? 3 : 2], image * dst_image_));
     }
   }
 
  private:
+  void execute(onednn::Call& call, std::span<void* const> o, void* src, void* dst) {
+    if (bias_) {
+      call.execute({src, o[1], o[2], dst, o[4]});
+    } else {
+      call.execute({src, o[1], dst, o[3]});
+    }
+  }
+
   CallsBySize<Make> calls_;
   bool bias_;
+  SourceSlice source_;
+  Bytes dst_image_;
 };
 
 // Operands: diff_dst, weights, diff_src, scratchpad[, temporary of one group]. Exact per image. A
@@ -185,9 +220,8 @@ class BackwardDataKernel final : public Kernel {
     auto* temporary = static_cast<float*>(o[4]);
     for (std::int64_t first = 0; first < context.images; first += group_) {
       const std::int64_t images = std::min(group_, context.images - first);
-      calls_.at(images).execute(
-          {static_cast<std::byte*>(o[0]) + first * dst_image_, o[1], temporary, o[3]});
-      auto* target = reinterpret_cast<float*>(static_cast<std::byte*>(o[2]) + first * src_image_);
+      calls_.at(images).execute({bytes_at(o[0], first * dst_image_), o[1], temporary, o[3]});
+      auto* target = reinterpret_cast<float*>(bytes_at(o[2], first * src_image_));
       const auto count = static_cast<std::int64_t>(images * src_image_ / Bytes{sizeof(float)});
       parallel_ranges(count, threads_, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) target[i] += temporary[i];
@@ -208,11 +242,11 @@ class BackwardDataKernel final : public Kernel {
 template <typename Make>
 class BackwardWeightsKernel final : public Kernel {
  public:
-  BackwardWeightsKernel(Make make, std::int64_t group, Bytes src_image, Bytes dst_image,
+  BackwardWeightsKernel(Make make, std::int64_t group, SourceSlice source, Bytes dst_image,
                         std::int64_t weights, int threads)
       : calls_(std::move(make), group),
         group_(group),
-        src_image_(src_image),
+        source_(source),
         dst_image_(dst_image),
         weights_(weights),
         threads_(threads) {}
@@ -227,9 +261,8 @@ class BackwardWeightsKernel final : public Kernel {
     for (std::int64_t first = 0; first < context.images; first += group_) {
       const bool writes = context.subdivision == 0 && context.first_image + first == 0;
       calls_.at(std::min(group_, context.images - first))
-          .execute({static_cast<std::byte*>(o[0]) + first * src_image_,
-                    static_cast<std::byte*>(o[1]) + first * dst_image_,
-                    writes ? gradient : temporary, o[3]});
+          .execute({bytes_at(o[0], source_.offset + first * source_.image),
+                    bytes_at(o[1], first * dst_image_), writes ? gradient : temporary, o[3]});
       if (writes) continue;
       parallel_ranges(weights_, threads_, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) gradient[i] += temporary[i];
@@ -240,7 +273,8 @@ class BackwardWeightsKernel final : public Kernel {
  private:
   CallsBySize<Make> calls_;
   std::int64_t group_;
-  Bytes src_image_, dst_image_;
+  SourceSlice source_;
+  Bytes dst_image_;
   std::int64_t weights_;  // floats
   int threads_;
 };
@@ -305,7 +339,10 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
                                       {DNNL_ARG_DST, pd.dst_desc()},
                                       {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}});
   };
-  choice.kernel = kernel_of<ForwardKernel>(make, g.n, params.has_bias);
+  choice.kernel = kernel_of<ForwardKernel>(
+      make, g.n, params.has_bias,
+      SourceSlice(context.shape(op.inputs[0]), g, params.source_first, best.src_block),
+      image_bytes(dst_shape(g), best.dst_block));
   run_ranges(choice, best.pd.impl_info_str(), g.n);
   if (params.has_bias) choice.inputs.emplace_back();
   return choice;
@@ -361,7 +398,9 @@ KernelChoice choose_conv_backward_weights(const graph::Op& op, const SelectConte
       return backward_weights_pd(with_images(g, images), src_block, dst_block, weights);
     };
   };
-  const std::int64_t group = std::min(image_group(g), g.n);
+  const Shape& source = context.shape(op.inputs[0]);
+  const bool is_slice = source.c() != g.ic;
+  const std::int64_t group = is_slice ? 1 : std::min(image_group(g), g.n);
   auto best = best_of<BackwardWeightsPd>({{current, block}, {block, block}, {1, 1}}, make(group));
   Bytes scratch = bytes_of(best.pd.scratchpad_desc());
   if (g.n % group != 0) {
@@ -387,7 +426,7 @@ KernelChoice choose_conv_backward_weights(const graph::Op& op, const SelectConte
           .image_group = group,
           .images = g.n,
           .kernel = kernel_of<BackwardWeightsKernel>(
-              make_call, group, image_bytes(src_shape(g), best.src_block),
+              make_call, group, SourceSlice(source, g, params.source_first, best.src_block),
               image_bytes(dst_shape(g), best.dst_block),
               static_cast<std::int64_t>(bytes_of(weights)) / std::int64_t{sizeof(float)},
               context.threads)};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/error.hpp"
 #include "ops/blocks.hpp"
 #include "ops/parallel.hpp"
 #include "ops/simd.hpp"
@@ -16,10 +17,7 @@ using graph::TensorType;
 namespace {
 
 std::vector<TensorType> infer(const OpParams& params, std::span<const TensorType> inputs) {
-  const auto& p = static_cast<const UpsampleParams&>(params);
-  const Shape& in = inputs[0].shape;
-  if (p.reduce) return {{Shape{in.n(), in.c(), in.h() / p.stride, in.w() / p.stride}, DType::kF32}};
-  return {{Shape{in.n(), in.c(), in.h() * p.stride, in.w() * p.stride}, DType::kF32}};
+  return {{resized(static_cast<const UpsampleParams&>(params), inputs[0].shape), DType::kF32}};
 }
 
 void gradient(GradientBuilder& builder, const Op& op) {
@@ -63,52 +61,98 @@ void sum_blocks(const float* large, float* small, std::int64_t sh, std::int64_t 
   }
 }
 
-KernelChoice choose(const Shape& from, const Shape& to, const Layout& layout,
-                    const UpsampleParams& params, bool accumulate, int threads) {
-  const BlockedExtents in(from, layout.block);
-  const BlockedExtents out(to, layout.block);
-  const bool growing = to.h() > from.h() || (to.h() == from.h() && !params.reduce);
-  return {.name = "cpu",
-          .inputs = {layout},
-          .outputs = {layout},
-          .images = in.n,
-          .kernel = make_kernel([=, stride = params.stride, scale = params.scale](
-                                    std::span<void* const> o, const RunContext& run) {
-            with_block(layout.block, [&](auto b) {
-              constexpr int kBlock = b();
-              parallel_for(run.images * in.blocks, threads, [&](std::int64_t job) {
-                const auto* src = static_cast<const float*>(o[0]) + job * in.plane();
-                auto* dst = static_cast<float*>(o[1]) + job * out.plane();
-                if (growing) {
-                  enlarge<kBlock>(src, dst, from.h(), from.w(), to.h(), to.w(), stride, scale,
-                                  accumulate);
-                } else {
-                  sum_blocks<kBlock>(src, dst, to.h(), to.w(), from.w(), stride, scale, accumulate);
-                }
-              });
-            });
-          })};
+// One side of the resizing: whole tensors, or a slice of channels of wider ones.
+struct Side {
+  std::int64_t h, w;
+  std::int64_t image_stride;  // floats
+};
+
+// dst (+)= the resized src, `blocks` channel blocks an image.
+void resize(const UpsampleParams& params, const Side& from, const float* src, const Side& to,
+            float* dst, std::int64_t blocks, int block, std::int64_t images, bool accumulate,
+            int threads) {
+  const bool growing = to.h > from.h || (to.h == from.h && !params.reduce);
+  with_block(block, [&](auto b) {
+    constexpr int kBlock = b();
+    parallel_for(images * blocks, threads, [&](std::int64_t job) {
+      const std::int64_t image = job / blocks;
+      const std::int64_t plane = job % blocks;
+      const float* in = src + image * from.image_stride + plane * from.h * from.w * kBlock;
+      float* out = dst + image * to.image_stride + plane * to.h * to.w * kBlock;
+      if (growing) {
+        enlarge<kBlock>(in, out, from.h, from.w, to.h, to.w, params.stride, params.scale,
+                        accumulate);
+      } else {
+        sum_blocks<kBlock>(in, out, to.h, to.w, from.w, params.stride, params.scale, accumulate);
+      }
+    });
+  });
+}
+
+Side side_of(const Shape& shape, int block) {
+  const BlockedExtents e(shape, block);
+  return {shape.h(), shape.w(), e.blocks * e.plane()};
 }
 
 }  // namespace
 
+Shape resized(const UpsampleParams& p, const Shape& in) {
+  if (p.reduce) return {in.n(), in.c(), in.h() / p.stride, in.w() / p.stride};
+  return {in.n(), in.c(), in.h() * p.stride, in.w() * p.stride};
+}
+
 std::string UpsampleParams::describe() const {
-  return fmt::format("stride={}{} scale={}", stride, reduce ? " reduce" : "", scale);
+  return fmt::format("stride={}{} scale={}{}", stride, reduce ? " reduce" : "", scale,
+                     gradient_first > 0 ? fmt::format(" from={}", gradient_first) : "");
 }
 
 const graph::OpDef kUpsampleForward{.name = "upsample", .infer = infer, .gradient = gradient};
 const graph::OpDef kUpsampleBackward{.name = "upsample_backward"};
 
+void upsample_into(const UpsampleParams& params, const Shape& from, const float* src, float* dst,
+                   std::int64_t dst_stride, int block, std::int64_t images, int threads) {
+  Side to = side_of(resized(params, from), block);
+  to.image_stride = dst_stride;
+  resize(params, side_of(from, block), src, to, dst, ceil_div(from.c(), block), block, images,
+         false, threads);
+}
+
 KernelChoice choose_upsample_forward(const Op& op, const SelectContext& context) {
-  return choose(context.shape(op.inputs[0]), context.shape(op.outputs[0]),
-                context.data_layout(op.inputs[0]), op.params_as<UpsampleParams>(), false,
-                context.threads);
+  const Shape from = context.shape(op.inputs[0]);
+  const Layout layout = context.data_layout(op.inputs[0]);
+  const std::int64_t to_stride = side_of(context.shape(op.outputs[0]), layout.block).image_stride;
+  return {.name = "cpu",
+          .inputs = {layout},
+          .outputs = {layout},
+          .images = from.n(),
+          .kernel = make_kernel(
+              [=, params = op.params_as<UpsampleParams>(), block = layout.block,
+               threads = context.threads](std::span<void* const> o, const RunContext& run) {
+                upsample_into(params, from, static_cast<const float*>(o[0]),
+                              static_cast<float*>(o[1]), to_stride, block, run.images, threads);
+              })};
 }
 
 KernelChoice choose_upsample_backward(const Op& op, const SelectContext& context) {
-  const Layout layout = context.data_layout(op.accumulates[0] ? op.outputs[0] : op.inputs[0]);
-  return choose(context.shape(op.inputs[0]), context.shape(op.outputs[0]), layout,
-                op.params_as<UpsampleParams>(), op.accumulates[0], context.threads);
+  const auto& params = op.params_as<UpsampleParams>();
+  const bool accumulate = op.accumulates[0];
+  const Layout layout = context.data_layout(accumulate ? op.outputs[0] : op.inputs[0]);
+  const Shape& to = context.shape(op.outputs[0]);
+  const Side dy = side_of(context.shape(op.inputs[0]), layout.block);
+  LANTERN_ASSERT(params.gradient_first % layout.block == 0, "a slice begins with a channel block");
+  return {.name = "cpu",
+          .inputs = {layout},
+          .outputs = {layout},
+          .images = to.n(),
+          .kernel = make_kernel(
+              [=, dx = side_of(to, layout.block), blocks = ceil_div(to.c(), layout.block),
+               block = layout.block,
+               threads = context.threads](std::span<void* const> o, const RunContext& run) {
+                const float* gradient =
+                    static_cast<const float*>(o[0]) + params.gradient_first * dy.h * dy.w;
+                resize(params, dy, gradient, dx, static_cast<float*>(o[1]), blocks, block,
+                       run.images, accumulate, threads);
+              })};
 }
 
 }  // namespace lantern::ops
