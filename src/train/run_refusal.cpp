@@ -15,8 +15,7 @@ std::string percent(double slowdown) { return fmt::format("{:.1f} % slower", 100
 std::string setting(Bytes bytes) { return fmt::format("{}M", ceil_div(bytes, 1_MiB)); }
 
 // The slow-down of a plan within the budget, or nothing when there is none.
-std::optional<double> try_plan(const UnusablePlan& plan, exec::Compiled& compiled, Bytes memory) {
-  exec::ModelOptions options = plan.options;
+std::optional<double> try_plan(exec::ModelOptions options, exec::Compiled& compiled, Bytes memory) {
   for (const Bytes most : {plan::PlanOptions::kUnlimited, memory}) {
     options.plan.memory = most;
     if (most <= 0) return std::nullopt;
@@ -45,11 +44,26 @@ std::optional<Remedy> smaller_mini_batch(const UnusablePlan& plan) {
     options.mini_batch = images;
     exec::Compiled compiled = exec::select(plan.network, options);
     plan.costs(compiled);
-    const std::optional<double> slowdown = try_plan(plan, compiled, plan.budget);
+    const std::optional<double> slowdown = try_plan(plan.options, compiled, plan.budget);
     if (slowdown && *slowdown <= plan.settings.max_slowdown.value_or(1e9))
       return Remedy{images, *slowdown};
   }
   return std::nullopt;
+}
+
+// What a file would do for this mini-batch; nothing where it does not help either.
+std::string disk_remedy(const UnusablePlan& plan, exec::Compiled& compiled) {
+  // Which disk it would be is not known: as fast as one that a laptop has.
+  constexpr double kBytesPerSecond = 1e9;
+  exec::ModelOptions options = plan.options;
+  options.plan.disk_memory = plan::PlanOptions::kUnlimited;
+  options.plan.disk = {.out_bytes_per_second = kBytesPerSecond,
+                       .in_bytes_per_second = kBytesPerSecond,
+                       .latency_seconds = 1e-4};
+  const std::optional<double> slowdown = try_plan(options, compiled, plan.budget);
+  if (!slowdown || compiled.program.file_bytes == 0) return "";
+  return fmt::format("; or add disk_memory=FOLDER:{}G ({}, with a disk of 1 GB/s)",
+                     ceil_div(compiled.program.file_bytes, 1_GiB), percent(*slowdown));
 }
 
 }  // namespace
@@ -78,7 +92,7 @@ void refuse_plan(const UnusablePlan& plan) {
         "does not fit in memory={} ({} of it beside the network); the smallest "
         "budget that works is memory={}",
         format_bytes(process), format_bytes(plan.beside), setting(least + plan.beside));
-    if (const auto slowdown = try_plan(plan, compiled, least))
+    if (const auto slowdown = try_plan(plan.options, compiled, least))
       text += fmt::format(" ({})", percent(*slowdown));
   }
   exec::ModelOptions unlimited = plan.options;
@@ -93,7 +107,7 @@ void refuse_plan(const UnusablePlan& plan) {
   } else {
     text += "; no mini-batch fits this budget at this size";
   }
-  if (plan.settings.disk_memory == 0) text += "; or add disk_memory=FOLDER:SIZE";
+  if (plan.settings.disk_memory == 0) text += disk_remedy(plan, compiled);
   throw Error(ErrorCode::kResource, plan.network.path, "{}", text);
 }
 

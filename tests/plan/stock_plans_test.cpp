@@ -20,8 +20,9 @@ using graph::ProgramKind;
 using test::StockCorpus;
 using test::StockRecord;
 
-// The goal is 1.10 (memory.md 8); tight budgets of nets with a few very large tensors are above it.
-constexpr double kMostWaste = 1.20;
+// The goal is 1.10 (memory.md 8); the tightest budgets, where a few tensors are a quarter of the
+// memory each, are above it.
+constexpr double kMostWaste = 1.25;
 constexpr double kWorse = 1.01;
 
 bool writes() { return std::getenv("LANTERN_WRITE_PLANS") != nullptr; }
