@@ -64,7 +64,8 @@ std::unique_ptr<exec::Model> load_detector(const DetectorFiles& files, const std
   auto model = std::make_unique<exec::Model>(
       files.network, exec::ModelOptions{.training = false,
                                         .forward_batch = arguments.integer("batch"),
-                                        .threads = compute_threads(arguments)});
+                                        .threads = compute_threads(arguments),
+                                        .fold = true});
   Diagnostics warnings;
   terminal.notice(fmt::format("Loading weights from {}...", weights));
   const io::LoadedWeights loaded =

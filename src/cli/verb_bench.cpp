@@ -133,7 +133,8 @@ class Bench {
         model_(network, {.training = is_training_,
                          .mini_batch = count_,
                          .forward_batch = is_training_ ? 0 : count_,
-                         .threads = compute_threads(arguments)}) {
+                         .threads = compute_threads(arguments),
+                         .fold = !is_training_}) {
     check_fits(model_, count_);
     images_ = synthetic_images(network, count_);
     if (is_training_) truth_ = synthetic_truth(network, model_.lowered(), count_);

@@ -21,7 +21,8 @@ Compiled select(const layers::Network& network, const ModelOptions& options) {
                                            .mini_batch = options.mini_batch,
                                            .forward_batch = options.forward_batch,
                                            .fuse_layers = options.fuse_layers,
-                                           .input_gradient = options.input_gradient});
+                                           .input_gradient = options.input_gradient,
+                                           .fold = options.fold});
   result.selection = ops::select(result.lowered.graph,
                                  {.threads = options.threads, .fixed = options.shared.layouts});
   if (options.costs) {

@@ -40,6 +40,7 @@ struct ModelOptions {
   SharedState shared{};  ///< with the programs of other sizes; empty: with none
   bool fuse_layers = true;
   bool input_gradient = false;
+  bool fold = false;  ///< inference only: see layers::LowerOptions
   /// Arena, tiers and what else the executor of a program gets (`threads` above count); empty: an
   /// arena of its own and no tiers.
   std::function<ExecutorOptions(const plan::Program&)> executor;

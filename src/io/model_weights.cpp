@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "io/fold.hpp"
 
 namespace lantern::io {
 
@@ -46,12 +47,17 @@ std::size_t binding_of(const layers::Lowered& lowered, int layer, std::string_vi
 LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
                            Diagnostics& warnings) {
   const WeightsLayout layout = weights_layout(model.network());
-  const Weights weights = read_weights(path, layout, purpose, warnings);
+  Weights weights = read_weights(path, layout, purpose, warnings);
+  const std::vector<int>& folded = model.lowered().folded;
   for (std::size_t i = 0; i < layout.size(); ++i) {
+    const bool folds = std::ranges::binary_search(folded, layout[i].layer);
+    if (folds) fold_batch_norm(layout[i], weights.values[i]);
     for (std::size_t k = 0; k < layout[i].arrays.size(); ++k) {
-      if (weights.values[i][k].empty()) continue;
-      model.set_parameter(binding_of(model.lowered(), layout[i].layer, layout[i].arrays[k].name),
-                          weights.values[i][k]);
+      std::vector<float>& values = weights.values[i][k];
+      const std::string& name = layout[i].arrays[k].name;
+      if (values.empty() || (folds && name != kWeights && name != kBiases)) continue;
+      model.set_parameter(binding_of(model.lowered(), layout[i].layer, name), values);
+      values = {};  // two copies of one layer, not of all
     }
   }
   return {weights.header, weights.layers_loaded, weights.layers_expected};
@@ -59,6 +65,7 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
 
 void save_weights(const exec::Model& model, const std::filesystem::path& path,
                   const WeightsHeader& header) {
+  LANTERN_ASSERT(model.lowered().folded.empty(), "folded weights are not those of a file");
   const WeightsLayout layout = weights_layout(model.network());
   write_weights(path, header, layout, [&](std::size_t i, std::size_t k) {
     return model.view_parameter(

@@ -306,6 +306,12 @@ bool LowerContext::is_read_in_place(const Layer& layer) const {
          layer.out.c * route.group_id % ops::kSliceAlignment == 0;
 }
 
+void LowerContext::mark_folded(const Layer& layer) {
+  std::vector<int>& folded = lowered_.folded;
+  const auto at = std::ranges::lower_bound(folded, layer.index);
+  if (at == folded.end() || *at != layer.index) folded.insert(at, layer.index);
+}
+
 void LowerContext::defer(int layer, DeferredPart part) {
   deferred_.emplace(layer, std::move(part));
 }
@@ -324,6 +330,7 @@ bool is_trained(const Network& network, const Layer& layer) {
 }
 
 Lowered lower(const Network& network, const LowerOptions& options) {
+  LANTERN_ASSERT(!options.fold || !options.training, "what is trained is not folded");
   check_net(network, options.training);
   Lowered lowered;
   if (options.training) {

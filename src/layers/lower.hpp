@@ -25,6 +25,9 @@ struct LowerOptions {
   bool fuse_layers = true;  ///< fold a shortcut or pool into the batch norm before it; off where
                             ///< layer outputs are read
   bool input_gradient = false;  ///< also the gradient of the image
+  /// Inference only: batch norms go into the weights of their convolutions (see Lowered::folded),
+  /// activations and sums behind them into the convolutions themselves.
+  bool fold = false;
 };
 
 /// One array of the weights file as a tensor, with what training keeps beside it.
@@ -64,6 +67,9 @@ struct Lowered {
   std::optional<graph::TensorId> images;          ///< of the mini-batch program [N, C, H, W]
   std::optional<graph::TensorId> forward_images;  ///< of the forward program
   std::vector<ParameterBinding> parameters;       ///< in the order of the weights file
+  /// Layers, ascending, whose "weights" and "biases" hold the batch norm as well: they have no
+  /// other arrays as parameters, and whoever sets these folds the others in (io/fold.hpp).
+  std::vector<int> folded;
   std::vector<LossBinding> losses;
   std::vector<HeadBinding> heads;
   std::vector<std::optional<graph::TensorId>> outputs;          ///< by layer, mini-batch program

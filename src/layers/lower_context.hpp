@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include "layers/lower.hpp"
 #include "ops/activation/activation.hpp"
 #include "ops/concat/concat.hpp"
+#include "ops/conv/conv_geometry.hpp"
 
 // What the lowering of a section works with; used inside layers/ only.
 namespace lantern::layers {
@@ -76,6 +78,9 @@ class LowerContext {
   std::span<const int> readers(int layer) const {
     return readers_[static_cast<std::size_t>(layer)];
   }
+  /// The layer's batch norm is in its weights.
+  void mark_folded(const Layer& layer);
+
   /// True when nobody but the next layer reads this layer's output, and once.
   bool only_next_reads(int layer) const;
 
@@ -118,6 +123,12 @@ template <typename... Args>
   throw Error(ErrorCode::kInvalidConfig, layer.where, "error: [{}] {}", layer.section,
               fmt::format(format, std::forward<Args>(args)...));
 }
+
+/// What follows the activation of a convolution; empty: nothing.
+using FinishConvolution = std::function<graph::TensorId(graph::TensorId)>;
+/// A convolution of a program with LowerOptions::fold.
+void lower_folded(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec,
+                  const ops::ConvGeometry& g, const FinishConvolution& finish);
 
 // One a section kind; each sets the layer's output.
 void lower_convolutional(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec);

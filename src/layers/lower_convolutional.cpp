@@ -89,6 +89,10 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
                             .pw = padding,
                             .dh = spec.dilation,
                             .dw = spec.dilation};
+  if (context.options().fold) {
+    lower_folded(context, layer, spec, g, {});
+    return;
+  }
   const bool normalized = spec.batch_normalize != 0;
   const TensorId biases = context.parameter(layer, "biases", Shape{g.oc});
   if (normalized) {  // the order of the weights file

@@ -109,7 +109,7 @@ class GoldenRun {
  public:
   explicit GoldenRun(const GoldenCase& c) : case_(c), tolerance_(golden_tolerance()) {}
 
-  std::unique_ptr<exec::Model> make(bool training, bool plain) const {
+  std::unique_ptr<exec::Model> make(bool training, bool plain, bool fold = false) const {
     layers::Network network = layers::load_network_file((case_.folder / "case.cfg").string());
     auto model = std::make_unique<exec::Model>(
         std::move(network), exec::ModelOptions{.training = training,
@@ -118,7 +118,8 @@ class GoldenRun {
                                                .threads = 2,
                                                .plan = {.keep_everything = plain},
                                                .fuse_layers = !plain,
-                                               .input_gradient = plain});
+                                               .input_gradient = plain && training,
+                                               .fold = fold});
     Diagnostics warnings;
     const io::LoadedWeights loaded =
         io::load_weights(*model, case_.folder / "case.weights", io::Purpose::kTraining, warnings);
@@ -406,6 +407,10 @@ TEST_P(Golden, AgreesWithTheReference) {
     const auto model = run.make(trains, false);
     run.infer(*model, report, false);
     if (trains) run.update(*model, report);
+  }
+  for (const bool plain : {true, false}) {  // batch norms and activations in the convolutions
+    const auto model = run.make(false, plain, true);
+    run.infer(*model, report, plain);
   }
   EXPECT_GT(report.compared("infer"), 0);
   if (trains) {

@@ -70,19 +70,21 @@ double distance(const Row& a, const Row& b) {
   return worst;
 }
 
-class Pretrained : public ::testing::TestWithParam<Case> {};
+// With the batch norms as they are, and folded into the convolutions.
+class Pretrained : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
 
 TEST_P(Pretrained, GivesTheDetectionsOfTheDoublePrecisionPass) {
   constexpr double kTolerance = 1e-4;
   constexpr double kRawTolerance = 1e-3;
-  const Case& c = GetParam();
+  const auto& [c, fold] = GetParam();
   const fs::path folder = folder_of(c);
   if (!fs::exists(folder / c.name))
     GTEST_SKIP() << "the shared weights are not beside the repository";
   layers::Network network = layers::load_network_file(
       (folder / c.name / (c.name + ".cfg")).string(), {.batch = 1, .subdivisions = 1});
   const auto model = std::make_unique<exec::Model>(
-      std::move(network), exec::ModelOptions{.threads = 2, .plan = {.keep_everything = true}});
+      std::move(network),
+      exec::ModelOptions{.threads = 2, .plan = {.keep_everything = true}, .fold = fold});
   Diagnostics warnings;
   io::load_weights(*model, folder / c.name / (c.name + ".weights"), io::Purpose::kEvaluation,
                    warnings);
@@ -161,15 +163,18 @@ TEST_P(Pretrained, GivesTheDetectionsOfTheDoublePrecisionPass) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Pretrained,
-    ::testing::Values(Case{"yoloface-50k", true}, Case{"yolo-fastest-1.1_IR_small_1chan_v1", true},
-                      Case{"yolo-fastest-1.1"}, Case{"yolo-fastest-1.1-xl"},
-                      Case{"MobileNetV2-YOLOv3-Nano-coco"}, Case{"MobileNetV2-YOLO-Fastest-voc-v2"},
-                      Case{"yoloface-500k-v2"}),
+    ::testing::Combine(::testing::Values(Case{"yoloface-50k", true},
+                                         Case{"yolo-fastest-1.1_IR_small_1chan_v1", true},
+                                         Case{"yolo-fastest-1.1"}, Case{"yolo-fastest-1.1-xl"},
+                                         Case{"MobileNetV2-YOLOv3-Nano-coco"},
+                                         Case{"MobileNetV2-YOLO-Fastest-voc-v2"},
+                                         Case{"yoloface-500k-v2"}),
+                       ::testing::Bool()),
     [](const auto& test) {
-      std::string name = test.param.name;
+      std::string name = std::get<0>(test.param).name;
       std::ranges::replace_if(
           name, [](char ch) { return std::isalnum(static_cast<unsigned char>(ch)) == 0; }, '_');
-      return name;
+      return name + (std::get<1>(test.param) ? "_folded" : "");
     });
 
 }  // namespace

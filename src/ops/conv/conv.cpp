@@ -54,6 +54,7 @@ void gradient(GradientBuilder& builder, const Op& op) {
   const std::optional<TensorId> diff_dst = builder.gradient(op.outputs[0]);
   if (!diff_dst) return;
   const auto& forward = op.params_as<ConvParams>();
+  LANTERN_ASSERT(forward.epilogue.is_empty(), "convolutions that are trained do nothing else");
   const TensorId weights = op.inputs[1];
   auto params =
       std::make_shared<const ConvGradientParams>(forward.geometry, weights, forward.source_first);
@@ -84,7 +85,8 @@ void gradient(GradientBuilder& builder, const Op& op) {
 }  // namespace
 
 std::string ConvParams::describe() const {
-  return describe_geometry(geometry) + (has_bias ? " bias" : "") + describe_slice(source_first);
+  return describe_geometry(geometry) + (has_bias ? " bias" : "") + describe_slice(source_first) +
+         epilogue.describe();
 }
 std::string ConvGradientParams::describe() const {
   return describe_geometry(geometry) + describe_slice(source_first);

@@ -3,17 +3,19 @@
 #include "graph/autodiff.hpp"
 #include "graph/graph.hpp"
 #include "ops/conv/conv_geometry.hpp"
+#include "ops/conv/epilogue.hpp"
 
 namespace lantern::ops {
 
 struct ConvParams final : graph::OpParams {
-  ConvParams(const ConvGeometry& g, bool bias, std::int64_t first = 0)
-      : geometry(g), has_bias(bias), source_first(first) {}
+  ConvParams(const ConvGeometry& g, bool bias, std::int64_t first = 0, Epilogue e = {})
+      : geometry(g), has_bias(bias), source_first(first), epilogue(e) {}
   ConvGeometry geometry;
   bool has_bias = false;
   /// Where the source has more channels than `geometry.ic`: the first of those that are read, a
   /// multiple of 16, as is geometry.ic. Such a convolution runs one image at a time.
   std::int64_t source_first = 0;
+  Epilogue epilogue;  ///< of inference programs: no gradient passes through one
   std::string describe() const override;
 };
 
@@ -28,8 +30,8 @@ struct ConvGradientParams final : graph::OpParams {
   std::string describe() const override;
 };
 
-/// dst = conv(src, weights[, bias]).  src [N,IC,H,W] or a slice of more channels, weights
-/// [OC,IC/groups,KH,KW], bias [OC] -> dst [N,OC,OH,OW].
+/// dst = epilogue(conv(src, weights[, bias])[, residual]).  src [N,IC,H,W] or a slice of more
+/// channels, weights [OC,IC/groups,KH,KW], bias [OC] -> dst [N,OC,OH,OW].
 extern const graph::OpDef kConvForward;
 /// diff_src (+)= transposed conv(diff_dst, weights). Exact per image for any call size.
 extern const graph::OpDef kConvBackwardData;
