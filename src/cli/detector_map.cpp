@@ -4,10 +4,10 @@
 #include "core/text.hpp"
 #include "data/loader.hpp"
 #include "device/machine.hpp"
+#include "eval/inference.hpp"
 #include "eval/map_report.hpp"
 #include "eval/valid_writers.hpp"
 #include "train/evaluate.hpp"
-#include "train/inference.hpp"
 
 namespace lantern::cli {
 
@@ -84,7 +84,7 @@ int run_detector_valid(const Arguments& arguments, Terminal& terminal) {
                                                .name = arguments.text("out"),
                                                .names = files.names});
   const auto model = load_detector(files, arguments.positionals[2], arguments, terminal);
-  train::Inference inference(*model);
+  eval::Inference inference(*model);
   const layers::NetSpec& net = files.network.net;
   const bool letter_box = net.letter_box != 0;
   data::EvalLoader loader({.images = list.images,
@@ -111,7 +111,7 @@ int run_detector_valid(const Arguments& arguments, Terminal& terminal) {
         continue;
       }
       // reference/training.md 16.1: low threshold, looser suppression than map.
-      train::Inference::Options decoding{.threshold = 0.001F, .nms_threshold = 0.6F};
+      eval::Inference::Options decoding{.threshold = 0.001F, .nms_threshold = 0.6F};
       if (letter_box) decoding.letterboxed_image = {item.image_w, item.image_h};
       writer->add_image(list.images[static_cast<std::size_t>(item.index)],
                         {item.image_w, item.image_h}, inference.detections(i, decoding));

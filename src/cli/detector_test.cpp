@@ -13,8 +13,8 @@
 #include "data/loader.hpp"
 #include "device/machine.hpp"
 #include "draw/picture.hpp"
+#include "eval/inference.hpp"
 #include "eval/results.hpp"
-#include "train/inference.hpp"
 
 namespace lantern::cli {
 
@@ -138,7 +138,7 @@ class TestRun {
       ++bad_;
       terminal_.error(item.error);
     } else {
-      train::Inference::Options options{.threshold = threshold_};
+      eval::Inference::Options options{.threshold = threshold_};
       if (letter_box_) options.letterboxed_image = {item.image_w, item.image_h};
       list = inference_->detections(place, options);
       std::string text;
@@ -211,7 +211,7 @@ class TestRun {
   bool letter_box_;
   fs::path out_dir_;
   std::unique_ptr<exec::Model> model_;
-  std::optional<train::Inference> inference_;
+  std::optional<eval::Inference> inference_;
   std::optional<SavedLabels> labels_;
   std::optional<eval::OutputJsonFile> out_file_;
   eval::ResultsJson results_;

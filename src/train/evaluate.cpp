@@ -9,8 +9,8 @@
 #include "data/lists.hpp"
 #include "data/loader.hpp"
 #include "device/machine.hpp"
+#include "eval/inference.hpp"
 #include "eval/map_report.hpp"
-#include "train/inference.hpp"
 
 namespace lantern::train {
 
@@ -56,7 +56,7 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
                                  std::span<const std::string> names,
                                  const EvaluateProgress& progress) {
   const auto start = Clock::now();
-  Inference inference(model);
+  eval::Inference inference(model);
   const layers::Network& network = model.network();
   const data::ImageList list = data::read_image_list(options.list);
   const data::LabelSet labels =
@@ -92,8 +92,8 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
         result.bad_images.push_back({list.images[index], item.error});
         continue;
       }
-      Inference::Options decoding{.threshold = options.score_thresh,
-                                  .nms_threshold = options.nms_thresh};
+      eval::Inference::Options decoding{.threshold = options.score_thresh,
+                                        .nms_threshold = options.nms_thresh};
       if (options.letter_box) decoding.letterboxed_image = {item.image_w, item.image_h};
       precision.add_image(
           inference.detections(i, decoding),

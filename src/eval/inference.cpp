@@ -1,4 +1,4 @@
-#include "train/inference.hpp"
+#include "eval/inference.hpp"
 
 #include <algorithm>
 
@@ -6,63 +6,62 @@
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/region/region.hpp"
 
-namespace lantern::train {
+namespace lantern::eval {
 
 namespace {
 
-void set_anchors(eval::YoloHead& head, const std::vector<float>& flat) {
+void set_anchors(YoloHead& head, const std::vector<float>& flat) {
   for (std::size_t i = 0; i + 1 < flat.size(); i += 2)
     head.anchors.emplace_back(flat[i], flat[i + 1]);
 }
 
-eval::YoloHead::Point point_of(ops::GaussianParams::Point point) {
+YoloHead::Point point_of(ops::GaussianParams::Point point) {
   switch (point) {
     case ops::GaussianParams::Point::kCenter:
-      return eval::YoloHead::Point::kCenter;
+      return YoloHead::Point::kCenter;
     case ops::GaussianParams::Point::kLeftTop:
-      return eval::YoloHead::Point::kLeftTop;
+      return YoloHead::Point::kLeftTop;
     case ops::GaussianParams::Point::kRightBottom:
-      return eval::YoloHead::Point::kRightBottom;
+      return YoloHead::Point::kRightBottom;
   }
-  return eval::YoloHead::Point::kCenter;
+  return YoloHead::Point::kCenter;
 }
 
-eval::YoloHead head_of(const layers::HeadBinding& binding) {
+YoloHead head_of(const layers::HeadBinding& binding) {
   if (binding.region) {
     const ops::RegionParams& region = *binding.region;
-    eval::YoloHead head{.kind = eval::YoloHead::Kind::kRegion,
-                        .classes = region.classes,
-                        .grid_w = static_cast<int>(region.grid_w),
-                        .grid_h = static_cast<int>(region.grid_h)};
+    YoloHead head{.kind = YoloHead::Kind::kRegion,
+                  .classes = region.classes,
+                  .grid_w = static_cast<int>(region.grid_w),
+                  .grid_h = static_cast<int>(region.grid_h)};
     set_anchors(head, region.anchors);
     return head;
   }
   const ops::YoloParams& params = binding.gaussian ? binding.gaussian->yolo : binding.yolo;
-  eval::YoloHead head{
-      .kind = binding.gaussian ? eval::YoloHead::Kind::kGaussianYolo : eval::YoloHead::Kind::kYolo,
-      .classes = params.classes,
-      .mask = params.mask,
-      .grid_w = static_cast<int>(params.grid_w),
-      .grid_h = static_cast<int>(params.grid_h),
-      .new_coords = params.new_coords};
+  YoloHead head{.kind = binding.gaussian ? YoloHead::Kind::kGaussianYolo : YoloHead::Kind::kYolo,
+                .classes = params.classes,
+                .mask = params.mask,
+                .grid_w = static_cast<int>(params.grid_w),
+                .grid_h = static_cast<int>(params.grid_h),
+                .new_coords = params.new_coords};
   if (binding.gaussian) head.point = point_of(binding.gaussian->point);
   set_anchors(head, params.anchors);
   return head;
 }
 
 // The two enums stand in folders that do not see each other; their values are spelled alike.
-eval::NmsKind nms_kind_of(layers::NmsKind kind) {
+NmsKind nms_kind_of(layers::NmsKind kind) {
   switch (kind) {
     case layers::NmsKind::kDefault:
-      return eval::NmsKind::kDefault;
+      return NmsKind::kDefault;
     case layers::NmsKind::kGreedy:
-      return eval::NmsKind::kGreedy;
+      return NmsKind::kGreedy;
     case layers::NmsKind::kDiou:
-      return eval::NmsKind::kDiou;
+      return NmsKind::kDiou;
     case layers::NmsKind::kCorners:
-      return eval::NmsKind::kCorners;
+      return NmsKind::kCorners;
   }
-  return eval::NmsKind::kDefault;
+  return NmsKind::kDefault;
 }
 
 }  // namespace
@@ -110,26 +109,25 @@ void Inference::run(std::span<const float> images, std::int64_t count) {
   for (Head& head : heads_) model_.executor().read(head.output, head.values);
 }
 
-eval::DetectionList Inference::detections(std::int64_t image, const Options& options) const {
+DetectionList Inference::detections(std::int64_t image, const Options& options) const {
   LANTERN_ASSERT(image >= 0 && image < batch_, "a picture of the last run");
-  eval::DetectionList list(classes_);
-  eval::DecodeOptions decoding{.net_w = model_.network().net.width,
-                               .net_h = model_.network().net.height,
-                               .threshold = options.threshold,
-                               .letterboxed_image = options.letterboxed_image};
+  DetectionList list(classes_);
+  DecodeOptions decoding{.net_w = model_.network().net.width,
+                         .net_h = model_.network().net.height,
+                         .threshold = options.threshold,
+                         .letterboxed_image = options.letterboxed_image};
   for (const Head& head : heads_) {
     const std::size_t one = head.values.size() / static_cast<std::size_t>(batch_);
-    eval::decode(head.head,
-                 std::span(head.values).subspan(static_cast<std::size_t>(image) * one, one),
-                 decoding, list);
+    decode(head.head, std::span(head.values).subspan(static_cast<std::size_t>(image) * one, one),
+           decoding, list);
     ++decoding.head;
   }
   if (options.suppress) {
-    eval::NmsOptions nms = nms_;
+    NmsOptions nms = nms_;
     nms.threshold = options.nms_threshold;
-    eval::suppress(list, nms);
+    suppress(list, nms);
   }
   return list;
 }
 
-}  // namespace lantern::train
+}  // namespace lantern::eval

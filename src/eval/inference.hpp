@@ -11,7 +11,7 @@
 #include "eval/nms.hpp"
 #include "exec/model.hpp"
 
-namespace lantern::train {
+namespace lantern::eval {
 
 /// Turns pictures at network size into detections, any number up to the model's forward batch at a
 /// time. The model must have a forward program and at least one detection head; it must outlive
@@ -24,7 +24,7 @@ class Inference {
   int classes() const { return classes_; }
   std::int64_t batch() const { return batch_; }
   /// Kind and beta are those of the last head's cfg section, as the reference takes them.
-  const eval::NmsOptions& nms() const { return nms_; }
+  const NmsOptions& nms() const { return nms_; }
 
   /// Runs images [count, C, H, W]; 1 <= count <= batch(). Places that are not used are fed zeros.
   void run(std::span<const float> images, std::int64_t count);
@@ -37,20 +37,20 @@ class Inference {
     std::optional<std::pair<int, int>> letterboxed_image{};
   };
   /// Detections of picture `image` of the last run, suppressed and sorted by probability.
-  eval::DetectionList detections(std::int64_t image, const Options& options) const;
+  DetectionList detections(std::int64_t image, const Options& options) const;
 
  private:
   struct Head {
-    eval::YoloHead head;
+    YoloHead head;
     graph::TensorId output{};
     std::vector<float> values{};  ///< [batch, C, H, W] of the last run
   };
   exec::Model& model_;
   std::int64_t batch_ = 1;
   int classes_ = 0;
-  eval::NmsOptions nms_;
+  NmsOptions nms_;
   std::vector<Head> heads_;
   std::vector<float> padded_;
 };
 
-}  // namespace lantern::train
+}  // namespace lantern::eval
