@@ -25,11 +25,13 @@ int exit_code(ErrorCode code) {
   return 1;
 }
 
-Error::Error(ErrorCode code, std::string where, std::string message, Preformatted)
+Exception::Exception(ErrorCode code, std::string where, std::string message)
     : std::runtime_error(readable(where.empty() ? message : where + ": " + message)),
       code_(code),
       where_(std::move(where)),
       message_(std::move(message)) {}
+
+Exception::~Exception() = default;  // the one place of its type information
 
 void assertion_failed(std::string_view condition, std::string_view what, std::source_location at) {
   throw Error(ErrorCode::kInternal, fmt::format("{}:{}", at.file_name(), at.line()),

@@ -71,8 +71,6 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
   const layers::Network& network = model.network();
   for (const layers::HeadBinding& binding : model.lowered().heads) {
     Head head{.head = head_of(binding), .output = binding.output};
-    head.values.resize(
-        static_cast<std::size_t>(model.lowered().graph.type(binding.output).shape.elements()));
     const layers::Layer& layer = network.layers[static_cast<std::size_t>(binding.layer)];
     if (classes_ != 0 && head.head.classes != classes_) {
       throw Error(ErrorCode::kInvalidConfig, layer.where,
@@ -95,7 +93,7 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
   }
 }
 
-void Inference::run(std::span<const float> images, std::int64_t count) {
+void Inference::run(std::span<const float> images, std::int64_t count, Outputs& outputs) {
   LANTERN_ASSERT(count >= 1 && count <= batch_, "a run holds 1 to batch pictures");
   if (count == batch_) {
     model_.forward(images);
@@ -106,25 +104,34 @@ void Inference::run(std::span<const float> images, std::int64_t count) {
     std::fill(end, padded_.end(), 0.0F);
     model_.forward(padded_);
   }
-  for (Head& head : heads_) model_.executor().read(head.output, head.values);
+  outputs.resize(heads_.size());
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    const Shape& shape = model_.lowered().graph.type(heads_[i].output).shape;
+    outputs[i].resize(static_cast<std::size_t>(shape.elements()));
+    model_.executor().read(heads_[i].output, outputs[i]);
+  }
 }
 
-DetectionList Inference::detections(std::int64_t image, const Options& options) const {
+DetectionList Inference::detections(const Outputs& outputs, std::int64_t image,
+                                    const Options& options) const {
+  LANTERN_ASSERT(outputs.size() == heads_.size(), "the outputs of a run");
   LANTERN_ASSERT(image >= 0 && image < batch_, "a picture of the last run");
   DetectionList list(classes_);
   DecodeOptions decoding{.net_w = model_.network().net.width,
                          .net_h = model_.network().net.height,
                          .threshold = options.threshold,
                          .letterboxed_image = options.letterboxed_image};
-  for (const Head& head : heads_) {
-    const std::size_t one = head.values.size() / static_cast<std::size_t>(batch_);
-    decode(head.head, std::span(head.values).subspan(static_cast<std::size_t>(image) * one, one),
-           decoding, list);
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    const std::size_t one = outputs[i].size() / static_cast<std::size_t>(batch_);
+    decode(heads_[i].head,
+           std::span(outputs[i]).subspan(static_cast<std::size_t>(image) * one, one), decoding,
+           list);
     ++decoding.head;
   }
   if (options.suppress) {
     NmsOptions nms = nms_;
     nms.threshold = options.nms_threshold;
+    if (options.nms_kind) nms.kind = *options.nms_kind;
     suppress(list, nms);
   }
   return list;

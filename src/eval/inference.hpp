@@ -26,30 +26,41 @@ class Inference {
   /// Kind and beta are those of the last head's cfg section, as the reference takes them.
   const NmsOptions& nms() const { return nms_; }
 
+  /// What the heads gave for the pictures of one run, one array [batch, C, H, W] a head.
+  using Outputs = std::vector<std::vector<float>>;
+
   /// Runs images [count, C, H, W]; 1 <= count <= batch(). Places that are not used are fed zeros.
-  void run(std::span<const float> images, std::int64_t count);
+  void run(std::span<const float> images, std::int64_t count) { run(images, count, outputs_); }
+  /// The same into memory of the caller.
+  void run(std::span<const float> images, std::int64_t count, Outputs& outputs);
 
   struct Options {
     float threshold = 0.25F;
     float nms_threshold = 0.45F;
     bool suppress = true;
+    std::optional<NmsKind> nms_kind{};  ///< empty: as nms() says
     /// Size of the picture in pixels when it was letterboxed into the network input.
     std::optional<std::pair<int, int>> letterboxed_image{};
   };
   /// Detections of picture `image` of the last run, suppressed and sorted by probability.
-  DetectionList detections(std::int64_t image, const Options& options) const;
+  DetectionList detections(std::int64_t image, const Options& options) const {
+    return detections(outputs_, image, options);
+  }
+  /// The same of a run into memory of the caller; for several threads at once, also during a run.
+  DetectionList detections(const Outputs& outputs, std::int64_t image,
+                           const Options& options) const;
 
  private:
   struct Head {
     YoloHead head;
     graph::TensorId output{};
-    std::vector<float> values{};  ///< [batch, C, H, W] of the last run
   };
   exec::Model& model_;
   std::int64_t batch_ = 1;
   int classes_ = 0;
   NmsOptions nms_;
   std::vector<Head> heads_;
+  Outputs outputs_;
   std::vector<float> padded_;
 };
 

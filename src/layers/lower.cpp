@@ -356,6 +356,12 @@ Lowered lower(const Network& network, const LowerOptions& options) {
   if (options.forward_batch > 0) {
     LowerContext context(network, options, false, lowered);
     for (const Layer& layer : network.layers) lower_layer(context, layer);
+    // What a network without heads gives is what its last layer gives.
+    if (!network.layers.empty()) {
+      const TensorId last = *lowered.forward_outputs.back();
+      if (lowered.graph.tensor(last).role == Role::kActivation)
+        lowered.graph.set_role(last, Role::kOutput);
+    }
   }
   lowered.graph.verify();
   return lowered;

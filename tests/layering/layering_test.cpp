@@ -39,6 +39,7 @@ constexpr std::array kFolders{
     Folder{"io", 5, "device"},
     Folder{"eval", 5, ""},
     Folder{"draw", 5, "cfg device graph ops plan layers exec data"},  // plain pixels and numbers
+    Folder{"api", 6, "draw"},  // what include/lantern/ declares; knows no training
     Folder{"train", 6, ""},
     Folder{"cli", 7, ""},
 };
