@@ -69,6 +69,10 @@ const std::vector<Verb>& verb_table() {
        run_bench},
       {"dump", "<cfg>", 1, 1, "Text form of a stage of compilation.",
        "lantern dump --stage program yolov4-tiny.cfg", dump_flags(), run_dump},
+      {"export onnx", "<cfg> <weights>", 2, 2, "Writes a network as an ONNX model, opset 13.",
+       "lantern export onnx yolov4-tiny.cfg yolov4-tiny.weights -o yolov4-tiny.onnx --heads "
+       "decoded",
+       export_flags(), run_export_onnx},
       {"plan", "<cfg>", 0, 1,
        "Which mini-batches fit into a memory, and what they cost in time, before the run.",
        "lantern plan yolov4-tiny.cfg --device rtx2070 --memory 4G --mini-batch 16,32,64",
@@ -114,7 +118,6 @@ constexpr std::array kAbsentVerbs{
     AbsentVerb{"visualize", kNotYet},
     AbsentVerb{"imtest", kNotYet},
     AbsentVerb{"check", kNotYet},
-    AbsentVerb{"export", kNotYet},
     AbsentVerb{"oneoff", kNever},
     AbsentVerb{"3d", kNever},
     AbsentVerb{"rnn", kNever},

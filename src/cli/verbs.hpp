@@ -43,6 +43,7 @@ int run_help(const Arguments& arguments, Terminal& terminal);
 /// cfg and sections only.
 int print_help(std::span<const std::string> topics, bool markdown, Terminal& terminal);
 int run_version(const Arguments& arguments, Terminal& terminal);
+int run_export_onnx(const Arguments& arguments, Terminal& terminal);
 int run_dump(const Arguments& arguments, Terminal& terminal);
 int run_plan(const Arguments& arguments, Terminal& terminal);
 int run_bench(const Arguments& arguments, Terminal& terminal);
@@ -50,6 +51,7 @@ int run_partial(const Arguments& arguments, Terminal& terminal);
 int run_ops(const Arguments& arguments, Terminal& terminal);
 std::span<const Flag> bench_flags();
 std::span<const Flag> dump_flags();
+std::span<const Flag> export_flags();
 std::span<const Flag> plan_flags();
 std::span<const Flag> help_flags();
 
