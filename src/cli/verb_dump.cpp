@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cfg/document.hpp"
+#include "cli/graph_output.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -22,6 +23,11 @@ constexpr std::array kDumpFlags{
          .value = "STAGE",
          .otherwise = "graph",
          .doc = "cfg, graph, training, kernels or program"},
+    Flag{.name = "format",
+         .kind = ValueKind::kText,
+         .value = "FORM",
+         .otherwise = "text",
+         .doc = "stages graph and training: text, json, dot (graphviz) or svg (a drawing)"},
     Flag{.name = "mini_batch",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -68,19 +74,38 @@ std::string dump_cfg(const std::string& path) {
   return out;
 }
 
+constexpr std::array<std::string_view, 5> kStages{"cfg", "graph", "training", "kernels", "program"};
+constexpr std::array<std::string_view, 4> kFormats{"text", "json", "dot", "svg"};
+
+// A flag's word out of a list, or an error with the nearest.
+std::string word_of(const Arguments& arguments, std::string_view flag,
+                    std::span<const std::string_view> words) {
+  const std::string word = arguments.text(flag);
+  if (std::ranges::find(words, word) != words.end()) return word;
+  const auto near = nearest(word, words);
+  throw Error(ErrorCode::kUsage, "", "-{} is '{}', want {} or {}{}", flag, word,
+              fmt::join(words.first(words.size() - 1), ", "), words.back(),
+              near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
+std::string text_of(const layers::Network& network, const graph::Graph& graph,
+                    const std::string& format) {
+  if (format == "json") return graph_json(network, graph);
+  if (format == "dot") return graph_dot(network, graph);
+  if (format == "svg") return graph_svg(network, graph);
+  return graph.dump();
+}
+
 }  // namespace
 
 std::span<const Flag> dump_flags() { return kDumpFlags; }
 
 int run_dump(const Arguments& arguments, Terminal& terminal) {
-  constexpr std::array<std::string_view, 5> kStages{"cfg", "graph", "training", "kernels",
-                                                    "program"};
-  const std::string stage = arguments.text("stage");
-  if (std::ranges::find(kStages, stage) == kStages.end()) {
-    const auto near = nearest(stage, kStages);
+  const std::string stage = word_of(arguments, "stage", kStages);
+  const std::string format = word_of(arguments, "format", kFormats);
+  if (format != "text" && stage != "graph" && stage != "training") {
     throw Error(ErrorCode::kUsage, "",
-                "-stage is '{}', want cfg, graph, training, kernels or program{}", stage,
-                near ? fmt::format("; did you mean {}?", *near) : "");
+                "-format {} is for the stages graph and training; {} is text", format, stage);
   }
   const std::string& path = arguments.positionals.front();
   if (stage == "cfg") {
@@ -100,7 +125,7 @@ int run_dump(const Arguments& arguments, Terminal& terminal) {
         layers::lower(network, {.training = options.training,
                                 .mini_batch = options.mini_batch,
                                 .forward_batch = options.forward_batch});
-    terminal.print(lowered.graph.dump());
+    terminal.print(text_of(network, lowered.graph, format));
     return 0;
   }
   const exec::Compiled compiled = exec::compile(network, options);
