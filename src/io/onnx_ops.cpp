@@ -170,12 +170,14 @@ void upsample(Builder& b, const Op& op) {
 }
 
 void concat(Builder& b, const Op& op) {
-  const auto& slices = op.params_as<ops::ConcatParams>().slices;
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const std::string& x = b.name_of(op.inputs[i]);
-    const bool whole = slices[i].first == 0 && slices[i].count == b.shape(op.inputs[i]).c();
-    parts.push_back(whole ? x : b.slice(x, slices[i].first, slices[i].count));
+  for (const ops::ConcatPart& part : op.params_as<ops::ConcatParams>().parts) {
+    const auto* slice = std::get_if<ops::ChannelSlice>(&part.source);
+    LANTERN_ASSERT(slice != nullptr, "nothing is fused into what is exported");
+    const TensorId input = op.inputs[parts.size()];
+    const bool whole = slice->first == 0 && slice->count == b.shape(input).c();
+    parts.push_back(whole ? b.name_of(input)
+                          : b.slice(b.name_of(input), slice->first, slice->count));
   }
   b.set_name(op.outputs[0],
              parts.size() == 1 ? parts[0] : b.node("Concat", std::move(parts), {{"axis", 1L}}));
