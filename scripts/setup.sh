@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages of scripts/packages.txt that are missing (Debian 12). Needs root or sudo only when something
+# Installs the packages of scripts/packages.txt (with --oracles also of scripts/oracles.txt) that are missing (Debian 12). Needs root or sudo only when something
 # is missing; a second run does nothing and needs no network.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -7,11 +7,18 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   fail "needs a Debian system with apt; on others install what scripts/packages.txt names by hand"
 
+lists=("$LANTERN_ROOT/scripts/packages.txt")
+case "${1:-}" in
+  "") ;;
+  --oracles) lists+=("$LANTERN_ROOT/scripts/oracles.txt") ;;
+  *) fail "unknown argument '$1'; there is --oracles" ;;
+esac
+
 missing=()
 while read -r package; do
   state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing+=("$package")
-done < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$LANTERN_ROOT/scripts/packages.txt")
+done < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "${lists[@]}")
 
 if [ ${#missing[@]} -eq 0 ]; then
   echo "setup: all packages are installed"

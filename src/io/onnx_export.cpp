@@ -7,6 +7,7 @@
 #include "io/onnx_builder.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/region/region.hpp"
+#include "ops/yolo_loss/yolo_op.hpp"
 
 namespace lantern::io {
 
@@ -130,6 +131,10 @@ void write_nodes(Builder& b) {
     if (head == nullptr) {
       onnx::op_nodes(b, op);
       continue;
+    }
+    if (op.def != &ops::kYoloForward && op.def != &ops::kGaussianForward &&
+        op.def != &ops::kRegionForward) {
+      b.refuse(op, "the export knows [yolo], [Gaussian_yolo] and [region]");
     }
     for (const graph::Op& other : lowered.graph.ops()) {
       if (std::ranges::count(other.inputs, op.outputs[0]) != 0) {

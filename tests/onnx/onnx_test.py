@@ -2,7 +2,9 @@
 and weights itself: onnx_test.py PROGRAM LIBRARY WEIGHTS_FOLDER.  Exit code 77: no OpenCV for this Python."""
 
 import ctypes as ct
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -219,6 +221,37 @@ class OnnxTest(unittest.TestCase):
                 image = cv2.imread(os.path.join(WEIGHTS, "expected", "inputs", picture), flag)
                 blob = cv2.dnn.blobFromImage(image, 1 / 255, swapRB=image.ndim == 3)
                 self.check_detector(stem + ".cfg", stem + ".weights", True, blob)
+
+    def test_onnxruntime_agrees(self):
+        if not (os.environ.get("ONNXRUNTIME_WEB") and shutil.which("node")):
+            self.skipTest("set ONNXRUNTIME_WEB to node_modules/onnxruntime-web (npm install onnxruntime-web), with node")
+        jobs, expected = [], []
+        for name, (text, _) in {**nets.PLAIN, **nets.DETECTORS}.items():
+            cfg, weights = self.write(text)
+            ours = Net(cfg, weights)
+            blob = self.blob(ours.shape)
+            want = {"output": ours.predict(blob)}
+            if name in nets.DETECTORS:
+                want = dict(zip(("boxes", "scores"), ours.all_boxes()))
+            ours.close()
+            job = {"model": self.path(name + ".onnx"), "input": self.path(name + ".f32"), "shape": blob.shape,
+                   "outputs": {o: self.path(f"{name}_{o}") for o in want}}
+            os.rename(self.export(cfg, weights, "--heads", "decoded"), job["model"])
+            blob.tofile(job["input"])
+            jobs.append(job)
+            expected.append((name, want))
+        with open(self.path("jobs.json"), "w") as file:
+            json.dump(jobs, file)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_ort.mjs")
+        subprocess.run(["node", script, self.path("jobs.json")], check=True, capture_output=True)
+        for job, (name, want) in zip(jobs, expected):
+            with self.subTest(name):
+                found = {o: np.fromfile(path, np.float32).reshape(np.shape(want[o])) for o, path in job["outputs"].items()}
+                if "boxes" in want:
+                    self.assert_close(sorted_rows(found["boxes"], found["scores"]),
+                                      sorted_rows(want["boxes"], want["scores"]), name)
+                else:
+                    self.assert_close(found["output"], want["output"], name)
 
     def test_refusals_name_the_layer(self):
         for name, (text, word) in nets.REFUSED.items():
