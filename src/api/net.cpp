@@ -129,10 +129,10 @@ Net::Impl::Impl(const std::string& cfg, const std::string& weights, const LoadOp
   layers::Network network = read_network(cfg, options, warnings);
   model = std::make_unique<exec::Model>(
       std::move(network),
-      exec::ModelOptions{
-          .training = false,
-          .forward_batch = options.batch,
-          .threads = options.threads > 0 ? options.threads : device::usable_cores()});
+      exec::ModelOptions{.training = false,
+                         .forward_batch = options.batch,
+                         .threads = options.threads > 0 ? options.threads : device::usable_cores(),
+                         .fold = true});
   Diagnostics diagnostics;
   io::load_weights(*model, weights, io::Purpose::kEvaluation, diagnostics);
   last_output = *model->lowered().forward_outputs.back();

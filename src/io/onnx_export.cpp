@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "io/fold.hpp"
 #include "io/model_weights.hpp"
 #include "io/onnx_builder.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
@@ -18,6 +19,11 @@ using onnx::Builder;
 void read_parameters(Builder& b, const std::filesystem::path& path, Diagnostics& warnings) {
   const WeightsLayout layout = weights_layout(b.network());
   Weights weights = read_weights(path, layout, Purpose::kEvaluation, warnings);
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    if (std::ranges::binary_search(b.lowered().folded, layout[i].layer)) {
+      fold_batch_norm(layout[i], weights.values[i]);
+    }
+  }
   for (const layers::ParameterBinding& binding : b.lowered().parameters) {
     // What the file does not have (dontload) is 0, as in a network that was just made.
     const auto count =
@@ -165,8 +171,9 @@ void write_nodes(Builder& b) {
 
 std::string export_onnx(const layers::Network& network, const std::filesystem::path& weights,
                         const OnnxOptions& options, Diagnostics& warnings) {
-  const layers::Lowered lowered =
-      layers::lower(network, {.forward_batch = options.batch, .fuse_layers = false});
+  const layers::Lowered lowered = layers::lower(
+      network,
+      {.forward_batch = options.batch, .fuse_layers = false, .fold = options.fold_batch_norm});
   Builder builder(network, lowered, options);
   read_parameters(builder, weights, warnings);
   builder.model().graph_name = std::filesystem::path(network.path).stem().string();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.hpp"
 #include "io/onnx_builder.hpp"
@@ -49,58 +48,27 @@ void conv(Builder& b, const Op& op) {
       b.name_of(op.inputs[0]),
       b.parameter_constant(op.inputs[1], {g.oc, g.ic / g.groups, g.kh, g.kw})};
   if (params.has_bias) inputs.push_back(b.parameter_constant(op.inputs[2], {g.oc}));
-  b.set_name(op.outputs[0],
-             b.node("Conv", std::move(inputs),
-                    {{"kernel_shape", Ints{g.kh, g.kw}},
-                     {"strides", Ints{g.sh, g.sw}},
-                     {"dilations", Ints{g.dh, g.dw}},
-                     {"group", g.groups},
-                     {"pads", Ints{g.ph, g.pw, end_padding(g.ih, g.oh, window_h, g.sh, g.ph),
-                                   end_padding(g.iw, g.ow, window_w, g.sw, g.pw)}}}));
-}
-
-// Moves the normalisation into the convolution that gives x; false when there is none, or others
-// read x too.
-bool fold(Builder& b, const Op& op) {
-  Node* conv = nullptr;
-  for (Node& node : b.model().nodes) {
-    if (node.outputs[0] == b.name_of(op.inputs[0])) conv = &node;
-  }
-  if (conv == nullptr || conv->op != "Conv" || conv->inputs.size() != 2) return false;
-  for (const graph::Op& other : b.lowered().graph.ops()) {
-    if (&other != &op && std::ranges::count(other.inputs, op.inputs[0]) != 0) return false;
-  }
-  const auto weights = std::ranges::find(b.model().initializers, conv->inputs[1], &Tensor::name);
-  auto& values = std::get<std::vector<float>>(weights->values);
-  const auto mean = b.parameter(op.inputs[1]), variance = b.parameter(op.inputs[2]),
-             scales = b.parameter(op.inputs[3]), biases = b.parameter(op.inputs[4]);
-  std::vector<float> shift(mean.size());
-  const std::size_t each = values.size() / mean.size();
-  for (std::size_t c = 0; c < mean.size(); ++c) {
-    const double factor =
-        scales[c] / std::sqrt(static_cast<double>(variance[c]) + ops::kBatchNormEpsilon);
-    for (std::size_t i = 0; i < each; ++i) {
-      values[c * each + i] = static_cast<float>(values[c * each + i] * factor);
-    }
-    shift[c] = static_cast<float>(biases[c] - mean[c] * factor);
-  }
-  const auto channels = static_cast<std::int64_t>(shift.size());
-  conv->inputs.push_back(b.constant({channels}, std::move(shift)));
-  return true;
+  std::string y = b.node("Conv", std::move(inputs),
+                         {{"kernel_shape", Ints{g.kh, g.kw}},
+                          {"strides", Ints{g.sh, g.sw}},
+                          {"dilations", Ints{g.dh, g.dw}},
+                          {"group", g.groups},
+                          {"pads", Ints{g.ph, g.pw, end_padding(g.ih, g.oh, window_h, g.sh, g.ph),
+                                        end_padding(g.iw, g.ow, window_w, g.sw, g.pw)}}});
+  y = activation_nodes(b, y, params.epilogue.activation, g.oc);
+  if (params.epilogue.residual) y = b.add(y, b.name_of(op.inputs.back()));
+  b.set_name(op.outputs[0], activation_nodes(b, y, params.epilogue.last, g.oc));
 }
 
 void batch_norm(Builder& b, const Op& op) {
   const auto& params = op.params_as<ops::BatchNormParams>();
-  std::string y = b.name_of(op.inputs[0]);
-  if (!b.options().fold_batch_norm || !fold(b, op)) {
-    const Ints channels{b.shape(op.inputs[1]).elements()};
-    y = b.node(
-        "BatchNormalization",
-        {y, b.parameter_constant(op.inputs[3], channels),
-         b.parameter_constant(op.inputs[4], channels), b.parameter_constant(op.inputs[1], channels),
-         b.parameter_constant(op.inputs[2], channels)},
-        {{"epsilon", ops::kBatchNormEpsilon}});
-  }
+  const Ints channels{b.shape(op.inputs[1]).elements()};
+  std::string y = b.node(
+      "BatchNormalization",
+      {b.name_of(op.inputs[0]), b.parameter_constant(op.inputs[3], channels),
+       b.parameter_constant(op.inputs[4], channels), b.parameter_constant(op.inputs[1], channels),
+       b.parameter_constant(op.inputs[2], channels)},
+      {{"epsilon", ops::kBatchNormEpsilon}});
   y = activation_nodes(b, y, params.activation, b.shape(op.outputs[0]).c());
   if (params.residual) y = b.add(y, b.name_of(op.inputs[5]));
   b.set_name(op.outputs[0], y);

@@ -33,7 +33,8 @@ ImageView view_of(const data::Image& image) {
 
 // What the command line gives for the picture, made from the parts below the interface.
 eval::DetectionList expected_list(const data::Image& image, bool letterbox, float threshold) {
-  exec::Model model(layers::load_network_file(kFaceCfg, {.batch = 1, .subdivisions = 1}), {});
+  exec::Model model(layers::load_network_file(kFaceCfg, {.batch = 1, .subdivisions = 1}),
+                    {.fold = true});
   Diagnostics warnings;
   io::load_weights(model, kFaceWeights, io::Purpose::kEvaluation, warnings);
   eval::Inference inference(model);
