@@ -10,22 +10,13 @@ namespace lantern::cli {
 
 namespace {
 
-// Classes of a detection layer; nothing for other layers.
-std::optional<int> classes_of(const layers::Layer& layer) {
-  if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) return yolo->classes;
-  if (const auto* gaussian = std::get_if<layers::GaussianYoloSpec>(&layer.spec)) {
-    return gaussian->classes;
-  }
-  if (const auto* region = std::get_if<layers::RegionSpec>(&layer.spec)) return region->classes;
-  return std::nullopt;
-}
-
 const layers::Layer& last_detection_layer(const layers::Network& network) {
   for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
-    if (classes_of(*layer)) return *layer;
+    if (layers::detection_keys(*layer)) return *layer;
   }
   throw Error(ErrorCode::kInvalidConfig, network.path,
-              "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this "
+              "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region], "
+              "[detection]); this "
               "verb needs one");
 }
 
@@ -39,7 +30,7 @@ DetectorFiles read_detector_files(const std::string& data_path, const std::strin
   Diagnostics diagnostics;
   files.data_file = data::read_data_file(data_path, diagnostics);
   const layers::Layer& head = last_detection_layer(files.network);
-  const int classes = *classes_of(head);
+  const int classes = layers::detection_keys(head)->classes;
   const std::string& where = head.where;
   files.classes = classes;
   const std::filesystem::path names = files.data_file.file("names", "data/names.list");

@@ -42,8 +42,9 @@ std::string box_label(const eval::DetectionList& list, std::size_t i,
   return label;
 }
 
-// Number of the layer kind in Darknet's list: [region], [yolo], [Gaussian_yolo].
+// Number of the layer kind in Darknet's list: [detection], [region], [yolo], [Gaussian_yolo].
 int darknet_kind(const layers::HeadBinding& head) {
+  if (head.detection) return 6;
   if (head.region) return 27;
   return head.gaussian ? 29 : 28;
 }

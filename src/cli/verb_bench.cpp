@@ -88,10 +88,8 @@ std::vector<float> synthetic_images(const layers::Network& network, std::int64_t
 std::optional<int> box_classes(const layers::Network& network, const layers::Lowered& lowered) {
   std::optional<int> classes;
   for (const layers::LossBinding& loss : lowered.losses) {
-    const layers::Spec& spec = network.layers[static_cast<std::size_t>(loss.layer)].spec;
-    if (const auto* yolo = std::get_if<layers::YoloSpec>(&spec)) classes = yolo->classes;
-    if (const auto* g = std::get_if<layers::GaussianYoloSpec>(&spec)) classes = g->classes;
-    if (const auto* region = std::get_if<layers::RegionSpec>(&spec)) classes = region->classes;
+    const auto keys = layers::detection_keys(network.layers[static_cast<std::size_t>(loss.layer)]);
+    if (keys) classes = keys->classes;
   }
   return classes;
 }

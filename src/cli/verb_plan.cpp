@@ -101,9 +101,7 @@ std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers:
 std::string use_largest_size(layers::Network& network) {
   float random = 0;
   for (const layers::Layer& layer : network.layers) {
-    if (const auto* yolo = std::get_if<layers::YoloSpec>(&layer.spec)) random = yolo->random;
-    if (const auto* g = std::get_if<layers::GaussianYoloSpec>(&layer.spec)) random = g->random;
-    if (const auto* region = std::get_if<layers::RegionSpec>(&layer.spec)) random = region->random;
+    if (const auto keys = layers::detection_keys(layer)) random = keys->random;
   }
   if (random <= 0) return {};
   const train::NetSize largest = train::largest_size(train::multi_scale_of(network, random, 0));

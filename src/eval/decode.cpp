@@ -162,7 +162,7 @@ class Decoder {
   }
 
   void decode_region(int row, int column, int k) {
-    const std::int64_t entries = head_.classes + 5;
+    const std::int64_t entries = head_.classes + 1 + head_.coords;
     const Values v{output_, (cell(row, column) * head_.boxes() + k) * entries, 1};
     if (!(v[4] > options_.threshold)) return;
     const auto [anchor_w, anchor_h] = anchor(k);
@@ -250,8 +250,9 @@ std::int64_t YoloHead::output_size() const {
   const std::int64_t cells = static_cast<std::int64_t>(grid_w) * grid_h;
   switch (kind) {
     case Kind::kYolo:
-    case Kind::kRegion:
       return cells * boxes() * (classes + 5);
+    case Kind::kRegion:
+      return cells * boxes() * (classes + 1 + coords);
     case Kind::kGaussianYolo:
       return cells * boxes() * (classes + 9);
     case Kind::kDetection:

@@ -18,6 +18,7 @@ struct YoloHead {
 
   Kind kind = Kind::kYolo;
   int classes = 0;
+  int coords = 4;  ///< region: values of an anchor besides objectness and classes
   std::vector<std::pair<float, float>> anchors{};
   std::vector<int> mask{};
   int grid_w = 0, grid_h = 0;
@@ -45,10 +46,10 @@ struct DecodeOptions {
 
 /// Appends the detections of one image. `output` is the head's activated output (x, y already
 /// scaled by scale_x_y): yolo [anchor][x y w h obj classes..][row][column]; Gaussian with the
-/// sigmas between; region [row][column][anchor][x y w h obj classes..]; detection [cells x
-/// classes][cells x boxes][cells x boxes x 4]. The order is cell by cell (row major), anchor by
-/// anchor. Boxes are relative and not clipped; one whose numbers are not finite is left out. Throws
-/// kInvalidConfig when sizes do not agree.
+/// sigmas between; region [row][column][anchor][x y w h obj classes..] and then coords beyond 4;
+/// detection [cells x classes][cells x boxes][cells x boxes x 4]. The order is cell by cell (row
+/// major), anchor by anchor. Boxes are relative and not clipped; one whose numbers are not finite
+/// is left out. Throws kInvalidConfig when sizes do not agree.
 void decode(const YoloHead& head, std::span<const float> output, const DecodeOptions& options,
             DetectionList& detections);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "ops/detection/detection.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/region/region.hpp"
 
@@ -32,10 +33,21 @@ YoloHead head_of(const layers::HeadBinding& binding) {
     const ops::RegionParams& region = *binding.region;
     YoloHead head{.kind = YoloHead::Kind::kRegion,
                   .classes = region.classes,
+                  .coords = region.coords,
                   .grid_w = static_cast<int>(region.grid_w),
                   .grid_h = static_cast<int>(region.grid_h)};
     set_anchors(head, region.anchors);
+    if (region.tree) head.tree_parents = region.tree->parents;
     return head;
+  }
+  if (binding.detection) {
+    const ops::DetectionParams& detection = *binding.detection;
+    return {.kind = YoloHead::Kind::kDetection,
+            .classes = detection.classes,
+            .grid_w = static_cast<int>(detection.side),
+            .grid_h = static_cast<int>(detection.side),
+            .boxes_per_cell = detection.boxes,
+            .sqrt_size = detection.sqrt};
   }
   const ops::YoloParams& params = binding.gaussian ? binding.gaussian->yolo : binding.yolo;
   YoloHead head{.kind = binding.gaussian ? YoloHead::Kind::kGaussianYolo : YoloHead::Kind::kYolo,
@@ -88,8 +100,8 @@ Inference::Inference(exec::Model& model) : model_(model), batch_(model.options()
   }
   if (heads_.empty()) {
     throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region]); this "
-                "verb needs one");
+                "error: the cfg has no detection layer ([yolo], [Gaussian_yolo], [region], "
+                "[detection]); this verb needs one");
   }
 }
 

@@ -76,7 +76,11 @@ void Model::initialise(std::uint64_t seed) {
     const Shape& shape = lowered_.graph.type(binding.tensor).shape;
     std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0F);
     const layers::Layer& layer = network_.layers[static_cast<std::size_t>(binding.layer)];
-    if (binding.array == "scales") {
+    if (binding.start) {
+      Rng rng(seed, "initial " + binding.array, 0, static_cast<std::uint32_t>(layer.index));
+      for (float& value : values)
+        value = binding.start->mean + rng.uniform(-1.0F, 1.0F) * binding.start->reach;
+    } else if (binding.array == "scales") {
       std::ranges::fill(values, 1.0F);
     } else if (binding.array == "weights" && shape.rank() >= 2) {
       const auto fan_in = static_cast<float>(shape.elements() / shape[0]);

@@ -171,6 +171,14 @@ bool check_shared(ShapeContext& context, const Layer& layer, const ConvShape& sh
                   source.index, source.where, source.section);
     return false;
   }
+  if ((other->batch_normalize != 0) != (std::get<S>(layer.spec).batch_normalize != 0)) {
+    context.error(layer, "share_index",
+                  "shares the parameters of layer {} ({}), where batch_normalize is {}; here it is "
+                  "{}; they must be equal",
+                  source.index, source.where, other->batch_normalize,
+                  std::get<S>(layer.spec).batch_normalize);
+    return false;
+  }
   const ConvShape theirs = conv_shape(*other, source.in.c);
   if (theirs.size == shape.size && theirs.filters == shape.filters &&
       theirs.channels == shape.channels && theirs.weights() == shape.weights()) {

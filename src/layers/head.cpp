@@ -51,6 +51,22 @@ void finish_head(HeadSpec& spec, cfg::SectionReader& reader) {
   }
 }
 
+std::optional<DetectionKeys> detection_keys(const Layer& layer) {
+  return std::visit(
+      [&](const auto& spec) -> std::optional<DetectionKeys> {
+        using S = std::decay_t<decltype(spec)>;
+        if constexpr (std::is_base_of_v<HeadSpec, S> || std::is_same_v<S, RegionSpec>) {
+          return DetectionKeys{spec.classes, spec.max,    spec.jitter,
+                               spec.resize,  spec.random, layer.where};
+        } else if constexpr (std::is_same_v<S, DetectionSpec>) {
+          return DetectionKeys{spec.classes, spec.max, spec.jitter, spec.resize, 0, layer.where};
+        } else {
+          return std::nullopt;
+        }
+      },
+      layer.spec);
+}
+
 void shape_head(ShapeContext& context, Layer& layer, const HeadSpec& spec, int box_entries) {
   const auto anchors = static_cast<std::int64_t>(spec.mask.size());
   const std::string formula = fmt::format("({}+{}+1)*{}", spec.classes, box_entries, anchors);

@@ -67,6 +67,18 @@ void lower_layer(LowerContext& context, const Layer& layer) {
           lower_softmax(context, layer, spec);
         } else if constexpr (std::is_same_v<S, CostSpec>) {
           lower_cost(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, CropSpec>) {
+          lower_crop(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, NormalizationSpec>) {
+          lower_normalization(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, LocalSpec>) {
+          lower_local(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ImplicitSpec>) {
+          lower_implicit(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, DetectionSpec>) {
+          lower_detection(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ContrastiveSpec>) {
+          lower_contrastive(context, layer, spec);
         } else {
           refuse(layer,
                  "sections of this kind are read and checked, but this version cannot run them");
@@ -98,7 +110,6 @@ void check_net(const Network& network, bool training) {
          net.num_sigmas_reject_badlabels > 0,
      "rejection of bad labels", "this version has no such filter; remove the keys");
   no(net.time_steps > 1, "time_steps", "this version has no recurrent layers");
-  no(net.contrastive != 0, "contrastive", "this version has no contrastive loss");
   no(net.track != 0, "track", "this version does not load sequences");
   no(net.precision != Precision::kFp32, "precision",
      "this version computes in fp32; remove the key");
@@ -151,13 +162,21 @@ std::string LowerContext::tensor_name(const Layer& layer, const std::string& wha
   return fmt::format("{}L{}.{}", training_ ? "" : "forward.", layer.index, what);
 }
 
-TensorId LowerContext::parameter(const Layer& layer, const std::string& array, const Shape& shape) {
+const Layer& LowerContext::owner(const Layer& layer) const {
+  const auto* convolution = std::get_if<ConvolutionalSpec>(&layer.spec);
+  if (convolution == nullptr || !convolution->share_index) return layer;
+  return owner(network_.layers[static_cast<std::size_t>(layer.sources.front())]);
+}
+
+TensorId LowerContext::parameter(const Layer& layer, const std::string& array, const Shape& shape,
+                                 std::optional<UniformStart> start) {
+  const int index = owner(layer).index;
   for (const ParameterBinding& binding : lowered_.parameters) {
-    if (binding.layer == layer.index && binding.array == array) return binding.tensor;
+    if (binding.layer == index && binding.array == array) return binding.tensor;
   }
   const TensorId made =
-      graph().add_tensor(fmt::format("L{}.{}", layer.index, array), {shape}, Role::kParameter);
-  lowered_.parameters.push_back({.layer = layer.index, .array = array, .tensor = made});
+      graph().add_tensor(fmt::format("L{}.{}", index, array), {shape}, Role::kParameter);
+  lowered_.parameters.push_back({.layer = index, .array = array, .tensor = made, .start = start});
   return made;
 }
 
@@ -224,13 +243,14 @@ std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer
                          tensor("running_square", DType::kF64, Role::kState)},
                         {false, false, true, true}, ProgramKind::kMiniBatch, layer.index);
     }
+    const int index = owner(layer).index;
     const auto shadow = [&](const std::string& array) -> TensorId {
       const auto binding = std::ranges::find_if(
           lowered_.parameters,
-          [&](const ParameterBinding& b) { return b.layer == layer.index && b.array == array; });
+          [&](const ParameterBinding& b) { return b.layer == index && b.array == array; });
       if (!binding->next) {
-        binding->next = graph().add_tensor(fmt::format("L{}.{}.next", layer.index, array),
-                                           {channels}, Role::kState);
+        binding->next =
+            graph().add_tensor(fmt::format("L{}.{}.next", index, array), {channels}, Role::kState);
       }
       return *binding->next;
     };
@@ -308,8 +328,9 @@ bool LowerContext::is_read_in_place(const Layer& layer) const {
 
 void LowerContext::mark_folded(const Layer& layer) {
   std::vector<int>& folded = lowered_.folded;
-  const auto at = std::ranges::lower_bound(folded, layer.index);
-  if (at == folded.end() || *at != layer.index) folded.insert(at, layer.index);
+  const int index = owner(layer).index;
+  const auto at = std::ranges::lower_bound(folded, index);
+  if (at == folded.end() || *at != index) folded.insert(at, index);
 }
 
 void LowerContext::defer(int layer, DeferredPart part) {

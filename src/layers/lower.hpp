@@ -12,6 +12,7 @@
 
 namespace lantern::ops {
 struct GaussianParams;
+struct DetectionParams;
 struct RegionParams;
 }  // namespace lantern::ops
 
@@ -30,6 +31,11 @@ struct LowerOptions {
   bool fold = false;
 };
 
+/// Initial values drawn from mean - reach .. mean + reach.
+struct UniformStart {
+  float mean = 0, reach = 0;
+};
+
 /// One array of the weights file as a tensor, with what training keeps beside it.
 struct ParameterBinding {
   int layer = 0;
@@ -40,6 +46,7 @@ struct ParameterBinding {
   std::optional<graph::TensorId> next;  ///< rolling statistics: the shadow that `update` commits
   std::optional<graph::TensorId>
       second_moment;  ///< Adam: mean of squares; `momentum` then holds the first moment
+  std::optional<UniformStart> start;  ///< where reference/training.md 9.4 has a law of its own
 };
 
 /// A layer that adds to the cost of the mini-batch.
@@ -59,6 +66,7 @@ struct HeadBinding {
   graph::TensorId output{};
   std::shared_ptr<const ops::GaussianParams> gaussian;
   std::shared_ptr<const ops::RegionParams> region;
+  std::shared_ptr<const ops::DetectionParams> detection;
 };
 
 /// The whole of a network as one graph of programs, and which tensor is what.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layers/class_files.hpp"
 #include "layers/lower_context.hpp"
 #include "ops/cost/cost.hpp"
 #include "ops/linear/linear.hpp"
@@ -35,9 +36,9 @@ void lower_connected(LowerContext& context, const Layer& layer, const ConnectedS
 }
 
 void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec& spec) {
-  if (!spec.tree.empty()) refuse(layer, "tree is not supported by this version");
   auto params =
-      std::make_shared<const ops::SoftmaxParams>(spec.groups, spec.temperature, spec.spatial != 0);
+      std::make_shared<ops::SoftmaxParams>(spec.groups, spec.temperature, spec.spatial != 0);
+  params->tree = read_word_tree(layer, spec.tree, layer.in.elements());
   const TensorId x = context.previous(layer);
   if (!context.training() || spec.noloss != 0) {
     const Role role = context.training() ? Role::kActivation : Role::kOutput;

@@ -13,6 +13,7 @@
 #include "ops/activation/activation.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/conv/conv_geometry.hpp"
+#include "ops/tied_filters/tied_filters_ref.hpp"
 
 // What the lowering of a section works with; used inside layers/ only.
 namespace lantern::layers {
@@ -45,9 +46,12 @@ class LowerContext {
     return outputs()[static_cast<std::size_t>(layer)].has_value();
   }
 
-  /// The named array of the layer's weights file as a parameter tensor of the given logical shape;
+  /// The layer whose parameters this one uses: its own, or those that share_index names.
+  const Layer& owner(const Layer& layer) const;
+  /// The named array of the owner's weights file as a parameter tensor of the given logical shape;
   /// made at first use, shared by all programs.
-  graph::TensorId parameter(const Layer& layer, const std::string& array, const Shape& shape);
+  graph::TensorId parameter(const Layer& layer, const std::string& array, const Shape& shape,
+                            std::optional<UniformStart> start = std::nullopt);
   /// The same for a running value that gradients do not train.
   graph::TensorId state(const Layer& layer, const std::string& array, const Shape& shape);
   /// Truth of the mini-batch, `floats` an image. All losses of a network read the same; refused
@@ -106,7 +110,9 @@ class LowerContext {
   std::vector<graph::TensorId> normalisation(graph::TensorId x, const Layer& layer,
                                              bool across_mini_batches);
   // Layers at or before stopbackward=1 run on their rolling statistics, which stay put.
-  bool has_fixed_statistics(const Layer& layer) const { return !training_ || layer.frozen; }
+  bool has_fixed_statistics(const Layer& layer) const {
+    return !training_ || layer.frozen || owner(layer).frozen;
+  }
   std::string tensor_name(const Layer& layer, const std::string& what) const;
 
   const Network& network_;
@@ -151,6 +157,22 @@ void lower_reorg3d(LowerContext& context, const Layer& layer, const Reorg3dSpec&
 void lower_connected(LowerContext& context, const Layer& layer, const ConnectedSpec& spec);
 void lower_softmax(LowerContext& context, const Layer& layer, const SoftmaxSpec& spec);
 void lower_cost(LowerContext& context, const Layer& layer, const CostSpec& spec);
+void lower_crop(LowerContext& context, const Layer& layer, const CropSpec& spec);
+void lower_normalization(LowerContext& context, const Layer& layer, const NormalizationSpec& spec);
+void lower_local(LowerContext& context, const Layer& layer, const LocalSpec& spec);
+void lower_implicit(LowerContext& context, const Layer& layer, const ImplicitSpec& spec);
+void lower_contrastive(LowerContext& context, const Layer& layer, const ContrastiveSpec& spec);
+void lower_detection(LowerContext& context, const Layer& layer, const DetectionSpec& spec);
+
+/// The fixed blur of `antialiasing`, which carries the layer's stride.
+graph::TensorId lower_blur(LowerContext& context, const Layer& layer, graph::TensorId x,
+                           int antialiasing, int stride_x, int stride_y);
+
+/// How the update ties the filters of a convolution.
+ops::ref::FilterTie filter_tie(const ConvolutionalSpec& spec);
+
+/// Rows of six floats that the truth of an image has: the last detection head's `max`.
+int truth_rows(const Network& network);
 
 /// Gradient checks and parameter updates.
 void lower_update(const Network& network, Lowered& lowered);

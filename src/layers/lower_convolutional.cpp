@@ -1,31 +1,89 @@
+#include <algorithm>
+
 #include "layers/lower_context.hpp"
 #include "ops/conv/conv.hpp"
+#include "ops/coord_conv/coord_conv.hpp"
+#include "ops/excitation/excitation.hpp"
+#include "ops/tied_filters/tied_filters.hpp"
 
 namespace lantern::layers {
 
 using graph::TensorId;
 
+ops::ref::FilterTie filter_tie(const ConvolutionalSpec& spec) {
+  return spec.sway != 0           ? ops::FilterTie::kSway
+         : spec.rotate != 0       ? ops::FilterTie::kRotate
+         : spec.stretch != 0      ? ops::FilterTie::kStretch
+         : spec.stretch_sway != 0 ? ops::FilterTie::kStretchSway
+                                  : ops::FilterTie::kNone;
+}
+
 namespace {
 
 void check_supported(const LowerContext& context, const Layer& layer,
                      const ConvolutionalSpec& spec) {
-  if (spec.share_index) refuse(layer, "share_index is not supported by this version");
-  if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
   if (spec.xnor != 0 || spec.binary != 0) {
     refuse(layer,
            "binary and xnor convolutions are not supported: they need bit kernels that nothing "
            "else uses");
   }
   if (!context.training()) return;
-  if (spec.assisted_excitation != 0)
-    refuse(layer, "assisted_excitation is not supported by this version");
-  if (spec.sway != 0 || spec.rotate != 0 || spec.stretch != 0 || spec.stretch_sway != 0) {
-    refuse(layer, "sway, rotate, stretch and stretch_sway are not supported by this version");
+  const ops::FilterTie tie = filter_tie(spec);
+  const std::int64_t parts = ops::ref::tie_parts(tie);
+  if (spec.share_index &&
+      (tie != ops::FilterTie::kNone || spec.grad_centr != 0 || spec.reverse != 0)) {
+    refuse(
+        layer,
+        "sway, rotate, stretch, stretch_sway, grad_centr and reverse belong to the update of the "
+        "weights: write them in layer {}, whose weights share_index takes",
+        context.owner(layer).index);
   }
-  if (spec.grad_centr != 0) refuse(layer, "grad_centr is not supported by this version");
-  if (spec.reverse != 0) refuse(layer, "reverse is not supported by this version");
-  if (spec.coordconv != 0)
-    refuse(layer, "coordconv is not supported: the reference's kernel never worked");
+  if (spec.filters % parts != 0) {
+    refuse(layer, "ties {} parts of the filters to each other; filters={} is not a multiple of {}",
+           parts, spec.filters, parts);
+  }
+  if (spec.reverse != 0 && context.network().net.adam != 0) {
+    refuse(layer, "reverse works on the step of SGD, but [net] has adam=1; remove one of the keys");
+  }
+}
+
+bool excites(const LowerContext& context, const ConvolutionalSpec& spec) {
+  return context.training() && spec.assisted_excitation != 0;
+}
+
+// Whether more than an activation follows the normalisation, so that nothing folds into it.
+bool has_more_behind(const LowerContext& context, const ConvolutionalSpec& spec) {
+  return excites(context, spec) || spec.antialiasing != 0 || spec.coordconv != 0;
+}
+
+TensorId excited(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec,
+                 TensorId y) {
+  const bool has_boxes = std::ranges::any_of(context.network().layers, [](const Layer& other) {
+    return detection_keys(other).has_value();
+  });
+  if (!has_boxes) {
+    refuse(layer,
+           "assisted_excitation raises what true boxes cover, but the network has no detection "
+           "head; remove the key");
+  }
+  auto params = std::make_shared<ops::ExcitationParams>();
+  params->until = spec.assisted_excitation;
+  params->max_truths = truth_rows(context.network());
+  const TensorId truth = context.truth(layer, std::int64_t{params->max_truths} * 6);
+  return context.add(ops::kExcitation, std::move(params), {y, truth}, layer, "excited")[0];
+}
+
+// What follows the activation, in Darknet's order.
+TensorId finish(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec,
+                TensorId y) {
+  if (excites(context, spec)) y = excited(context, layer, spec, y);
+  if (spec.antialiasing != 0)
+    y = lower_blur(context, layer, y, spec.antialiasing, spec.stride_x, spec.stride_y);
+  if (spec.coordconv != 0) {
+    y = context.add(ops::kCoordConvForward, std::make_shared<const graph::OpParams>(), {y}, layer,
+                    "coordinates")[0];
+  }
+  return y;
 }
 
 // The shortcut behind this convolution, when its sum can be folded into the batch norm's pass.
@@ -73,24 +131,29 @@ const Layer* foldable_pool(const LowerContext& context, const Layer& layer,
 void lower_convolutional(LowerContext& context, const Layer& layer, const ConvolutionalSpec& spec) {
   check_supported(context, layer, spec);
   const std::int64_t padding = std::int64_t{spec.padding} * spec.dilation;
-  const ops::ConvGeometry g{.n = context.images(),
-                            .ic = layer.in.c,
-                            .ih = layer.in.h,
-                            .iw = layer.in.w,
-                            .oc = layer.out.c,
-                            .oh = layer.out.h,
-                            .ow = layer.out.w,
-                            .groups = spec.groups,
-                            .kh = spec.size,
-                            .kw = spec.size,
-                            .sh = spec.stride_y,
-                            .sw = spec.stride_x,
-                            .ph = padding,
-                            .pw = padding,
-                            .dh = spec.dilation,
-                            .dw = spec.dilation};
+  const bool blurs = spec.antialiasing != 0;  // then the blur has the stride
+  const ops::ConvGeometry g{
+      .n = context.images(),
+      .ic = layer.in.c,
+      .ih = layer.in.h,
+      .iw = layer.in.w,
+      .oc = layer.out.c,
+      .oh = blurs ? layer.in.h + 2 * spec.padding - spec.size + 1 : layer.out.h,
+      .ow = blurs ? layer.in.w + 2 * spec.padding - spec.size + 1 : layer.out.w,
+      .groups = spec.groups,
+      .kh = spec.size,
+      .kw = spec.size,
+      .sh = blurs ? 1 : spec.stride_y,
+      .sw = blurs ? 1 : spec.stride_x,
+      .ph = padding,
+      .pw = padding,
+      .dh = spec.dilation,
+      .dw = spec.dilation};
   if (context.options().fold) {
-    lower_folded(context, layer, spec, g, {});
+    FinishConvolution behind;
+    if (has_more_behind(context, spec))
+      behind = [&](TensorId y) { return finish(context, layer, spec, y); };
+    lower_folded(context, layer, spec, g, behind);
     return;
   }
   const bool normalized = spec.batch_normalize != 0;
@@ -110,13 +173,20 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
       context.add(ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized, first),
                   inputs, layer, "conv")[0];
   if (!normalized) {
-    context.set_output(layer.index, context.activate(x, spec.activation, layer));
+    context.set_output(layer.index,
+                       finish(context, layer, spec, context.activate(x, spec.activation, layer)));
     return;
   }
   // With a single mini-batch an iteration there is nothing to merge: it is ordinary batch
   // normalisation.
   const bool across_mini_batches =
       spec.batch_normalize == 2 && context.network().net.subdivisions > 1;
+  if (has_more_behind(context, spec)) {
+    const TensorId y =
+        context.batch_norm(x, spec.activation, std::nullopt, layer, across_mini_batches);
+    context.set_output(layer.index, finish(context, layer, spec, y));
+    return;
+  }
   if (const Layer* pool = foldable_pool(context, layer, spec)) {
     context.set_output(pool->index,
                        context.batch_norm_pool(x, spec.activation, layer, across_mini_batches));

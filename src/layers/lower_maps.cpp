@@ -1,14 +1,32 @@
+#include "layers/layer_def.hpp"
 #include "layers/lower_context.hpp"
 #include "ops/add/add.hpp"
 #include "ops/add/weighted_add.hpp"
+#include "ops/blur/blur.hpp"
 #include "ops/concat/concat.hpp"
 #include "ops/max_pool/max_pool.hpp"
 #include "ops/max_pool/max_pool_depth.hpp"
 #include "ops/upsample/upsample.hpp"
+#include "ops/zero_nonmax/zero_nonmax.hpp"
 
 namespace lantern::layers {
 
 using graph::TensorId;
+
+TensorId lower_blur(LowerContext& context, const Layer& layer, TensorId x, int antialiasing,
+                    int stride_x, int stride_y) {
+  const Shape& map = context.shape(x);
+  const ops::BlurGeometry g{
+      .kind = antialiasing == 2 ? ops::BlurKind::kBox : ops::BlurKind::kBinomial,
+      .n = map.n(),
+      .c = map.c(),
+      .ih = map.h(),
+      .iw = map.w(),
+      .sh = stride_y,
+      .sw = stride_x};
+  return context.add(ops::kBlurForward, std::make_shared<const ops::BlurParams>(g), {x}, layer,
+                     "blur")[0];
+}
 
 void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec& spec) {
   if (context.has_output(layer.index)) return;  // folded into the batch norm before it
@@ -19,26 +37,35 @@ void lower_maxpool(LowerContext& context, const Layer& layer, const MaxpoolSpec&
                                                 {context.previous(layer)}, layer, "pool")[0]);
     return;
   }
-  if (spec.antialiasing != 0) refuse(layer, "antialiasing is not supported by this version");
-  if (spec.maxpool_zero_nonmax != 0)
-    refuse(layer, "maxpool_zero_nonmax is not supported by this version");
+  const bool blurs = spec.antialiasing != 0;  // then the blur has the stride
+  const Dims plain = pooled(layer.in, spec.size, spec.padding, blurs ? 1 : spec.stride_x,
+                            blurs ? 1 : spec.stride_y);
   const std::int64_t offset = spec.padding / 2;
   const ops::PoolGeometry g{.n = context.images(),
                             .c = layer.in.c,
                             .ih = layer.in.h,
                             .iw = layer.in.w,
-                            .oh = layer.out.h,
-                            .ow = layer.out.w,
+                            .oh = plain.h,
+                            .ow = plain.w,
                             .kh = spec.size,
                             .kw = spec.size,
-                            .sh = spec.stride_y,
-                            .sw = spec.stride_x,
+                            .sh = blurs ? 1 : spec.stride_y,
+                            .sw = blurs ? 1 : spec.stride_x,
                             .ph = offset,
                             .pw = offset};
   const auto outputs = context.add(ops::kMaxPoolForward,
                                    std::make_shared<const ops::PoolParams>(g, context.training()),
                                    {context.previous(layer)}, layer, "pool");
-  context.set_output(layer.index, outputs[0]);
+  TensorId y = outputs[0];
+  if (spec.maxpool_zero_nonmax != 0) {
+    std::vector<TensorId> inputs{y, context.previous(layer)};
+    if (context.training()) inputs.push_back(outputs[1]);
+    y = context.add(ops::kZeroNonmax,
+                    std::make_shared<const ops::ZeroNonmaxParams>(g.ph * g.kw + g.pw), inputs,
+                    layer, "nonmax")[0];
+  }
+  if (blurs) y = lower_blur(context, layer, y, spec.antialiasing, spec.stride_x, spec.stride_y);
+  context.set_output(layer.index, y);
 }
 
 void lower_upsample(LowerContext& context, const Layer& layer, const UpsampleSpec& spec) {

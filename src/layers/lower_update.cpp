@@ -3,6 +3,7 @@
 #include "layers/lower_context.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/sgd/sgd.hpp"
+#include "ops/tied_filters/tied_filters.hpp"
 
 namespace lantern::layers {
 
@@ -26,6 +27,20 @@ std::int64_t first_update(const Network& network, const Layer& layer) {
       first, static_cast<std::int64_t>(layer.common.burnin_update) * network.net.burn_in);
 }
 
+// What the step reads in place of the gradient of weights that are tied to each other or centred.
+TensorId filter_gradient(const Network& network, Lowered& lowered, const ParameterBinding& binding,
+                         const ops::TiedFiltersParams& params) {
+  graph::Graph& graph = lowered.graph;
+  const TensorId made = graph.add_tensor(graph.tensor(*binding.gradient).name + ".filters",
+                                         graph.type(*binding.gradient), Role::kGradient);
+  std::vector<TensorId> inputs{*binding.gradient};
+  // The buffer of SGD is part of what moves the weights; the moments of Adam are not.
+  if (network.net.adam == 0) inputs.push_back(*binding.momentum);
+  graph.add_op_to(ops::kFilterGradient, std::make_shared<const ops::TiedFiltersParams>(params),
+                  inputs, {made}, {false}, ProgramKind::kUpdate, binding.layer);
+  return made;
+}
+
 }  // namespace
 
 void lower_update(const Network& network, Lowered& lowered) {
@@ -45,6 +60,22 @@ void lower_update(const Network& network, Lowered& lowered) {
       binding.momentum = graph.add_tensor(graph.tensor(binding.tensor).name + ".momentum",
                                           graph.type(binding.tensor), Role::kState);
       const float clip = binding.array == "weights" ? layer.common.clip : 0.0F;
+      const auto* convolution = std::get_if<ConvolutionalSpec>(&layer.spec);
+      if (binding.array != "weights") convolution = nullptr;
+      ops::TiedFiltersParams tied;
+      if (convolution != nullptr) {
+        tied.tie = filter_tie(*convolution);
+        tied.angle = convolution->angle;
+        // Darknet: only behind batch normalisation.
+        tied.centre = convolution->grad_centr != 0 && convolution->batch_normalize != 0;
+        tied.filters = convolution->filters;
+        tied.size = convolution->size;
+        tied.weights = binding.tensor;
+        tied.first_iteration = first_update(network, layer);
+      }
+      TensorId gradient = *binding.gradient;
+      if (tied.tie != ops::FilterTie::kNone || tied.centre)
+        gradient = filter_gradient(network, lowered, binding, tied);
       if (network.net.adam != 0) {
         binding.second_moment = graph.add_tensor(graph.tensor(binding.tensor).name + ".squares",
                                                  graph.type(binding.tensor), Role::kState);
@@ -55,7 +86,7 @@ void lower_update(const Network& network, Lowered& lowered) {
         params->rate_factor = layer.common.learning_rate;
         params->clip = clip;
         params->first_iteration = first_update(network, layer);
-        graph.add_op_to(ops::kAdamStep, params, {*binding.gradient},
+        graph.add_op_to(ops::kAdamStep, params, {gradient},
                         {binding.tensor, *binding.momentum, *binding.second_moment},
                         {true, true, true}, ProgramKind::kUpdate, binding.layer);
       } else {
@@ -67,10 +98,14 @@ void lower_update(const Network& network, Lowered& lowered) {
         params->rate_factor = layer.common.learning_rate;
         params->limit = shortcut ? 1.0F : 0.0F;
         params->clip = clip;
+        params->reverse = convolution != nullptr ? convolution->reverse : 0.0F;
         params->first_iteration = first_update(network, layer);
-        graph.add_op_to(ops::kSgdStep, params, {*binding.gradient},
-                        {binding.tensor, *binding.momentum}, {true, true}, ProgramKind::kUpdate,
-                        binding.layer);
+        graph.add_op_to(ops::kSgdStep, params, {gradient}, {binding.tensor, *binding.momentum},
+                        {true, true}, ProgramKind::kUpdate, binding.layer);
+      }
+      if (tied.tie != ops::FilterTie::kNone) {
+        graph.add_op_to(ops::kTieFilters, std::make_shared<const ops::TiedFiltersParams>(tied), {},
+                        {binding.tensor}, {true}, ProgramKind::kUpdate, binding.layer);
       }
     }
     if (binding.next) {

@@ -1,6 +1,9 @@
-#include "core/file.hpp"
-#include "core/text.hpp"
+#include <algorithm>
+
+#include "layers/class_files.hpp"
 #include "layers/lower_context.hpp"
+#include "ops/contrastive/contrastive.hpp"
+#include "ops/detection/detection.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/region/region.hpp"
 #include "ops/yolo_loss/yolo_op.hpp"
@@ -26,31 +29,6 @@ ops::IouKind kind_of(IouLoss loss) {
       return ops::IouKind::kCiou;
   }
   return ops::IouKind::kIou;
-}
-
-std::vector<int> read_class_map(const Layer& layer, const std::string& path) {
-  if (path.empty()) return {};
-  std::vector<int> map;
-  const std::string text = read_file(path, 1_MiB);
-  for (const std::string_view line : split(text, '\n')) {
-    if (trim(line).empty()) continue;
-    const std::optional<std::int64_t> value = parse_int(trim(line));
-    if (!value) refuse(layer, "map={}: '{}' is no class index", path, trim(line));
-    map.push_back(static_cast<int>(*value));
-  }
-  return map;
-}
-
-// Every head reads the truth that the loader makes for the last one, so the row count is the last
-// head's.
-int truth_rows(const Network& network) {
-  int rows = 200;
-  for (const Layer& layer : network.layers) {
-    if (const auto* yolo = std::get_if<YoloSpec>(&layer.spec)) rows = yolo->max;
-    if (const auto* gaussian = std::get_if<GaussianYoloSpec>(&layer.spec)) rows = gaussian->max;
-    if (const auto* region = std::get_if<RegionSpec>(&layer.spec)) rows = region->max;
-  }
-  return rows;
 }
 
 // What [yolo] and [Gaussian_yolo] share.
@@ -116,6 +94,16 @@ void lower_head(LowerContext& context, const Layer& layer, const graph::OpDef& f
 
 }  // namespace
 
+// Every head reads the truth that the loader makes for the last one, so the row count is the last
+// head's.
+int truth_rows(const Network& network) {
+  int rows = 200;
+  for (const Layer& layer : network.layers) {
+    if (const std::optional<DetectionKeys> keys = detection_keys(layer)) rows = keys->max;
+  }
+  return rows;
+}
+
 void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec) {
   ops::YoloParams yolo = yolo_params(context.network(), layer, spec);
   auto params = std::make_shared<const ops::YoloOpParams>(yolo);
@@ -128,7 +116,6 @@ void lower_yolo(LowerContext& context, const Layer& layer, const YoloSpec& spec)
         {.layer = layer.index, .yolo = std::move(yolo), .output = output});
     return;
   }
-  if (spec.embedding_layer) refuse(layer, "embedding_layer is not supported by this version");
   const TensorId truth = context.truth(layer, std::int64_t{yolo.max_truths} * 6);
   const auto outputs = context.add(ops::kYoloLoss, params, {raw, truth}, layer, "yolo");
   context.graph().set_role(outputs[2], Role::kOutput);
@@ -159,10 +146,10 @@ void lower_gaussian_yolo(LowerContext& context, const Layer& layer, const Gaussi
 }
 
 void lower_region(LowerContext& context, const Layer& layer, const RegionSpec& spec) {
-  if (!spec.tree.empty()) refuse(layer, "tree is not supported by this version");
-  if (spec.coords != 4) refuse(layer, "coords={} is not supported: a box has 4", spec.coords);
   auto params = std::make_shared<ops::RegionParams>();
   params->classes = spec.classes;
+  params->coords = spec.coords;
+  params->tree = read_word_tree(layer, spec.tree, spec.classes);
   params->anchors = spec.anchors;
   params->max_truths = truth_rows(context.network());
   params->softmax = spec.softmax != 0;
@@ -182,6 +169,72 @@ void lower_region(LowerContext& context, const Layer& layer, const RegionSpec& s
   if (context.training()) return;
   context.lowered().heads.push_back(
       {.layer = layer.index, .output = context.output_of(layer.index), .region = params});
+}
+
+void lower_contrastive(LowerContext& context, const Layer& layer, const ContrastiveSpec& spec) {
+  const TensorId x = context.previous(layer);
+  if (!context.training()) {
+    context.set_output(layer.index, x);  // another name for the same map
+    return;
+  }
+  const Network& network = context.network();
+  auto params = std::make_shared<ops::ContrastiveParams>();
+  if (spec.yolo_layer) {
+    const Layer& head = network.layers[static_cast<std::size_t>(layer.sources.front())];
+    const auto& yolo = std::get<YoloSpec>(head.spec);
+    params->yolo = yolo_params(network, head, yolo);
+    if (yolo.embedding_layer) {
+      const Layer& embedding = network.layers[static_cast<std::size_t>(head.sources.front())];
+      if (embedding.out.c != layer.in.c) {
+        refuse(
+            layer,
+            "its input has {} channels, but embedding_layer of the [yolo] at {} is layer {} with "
+            "{} filters; they must be equal",
+            layer.in.c, head.where, embedding.index, embedding.out.c);
+      }
+    }
+  }
+  params->classes = spec.classes;
+  params->label_threshold = network.net.label_smooth_eps;
+  params->temperature = spec.temperature;
+  params->cls_normalizer = spec.cls_normalizer;
+  params->max_delta = spec.max_delta;
+  params->negatives = spec.contrastive_neg_max;
+  params->step_images = std::max<std::int64_t>(1, context.images() / network.net.time_steps);
+  const TensorId truth = context.truth(layer, params->truth_floats());
+  const auto outputs =
+      context.add(ops::kContrastiveLoss, std::move(params), {x, truth}, layer, "contrastive");
+  context.graph().set_role(outputs[2], Role::kOutput);
+  context.set_output(layer.index, outputs[0]);
+  context.lowered().losses.push_back({.layer = layer.index,
+                                      .yolo = std::nullopt,
+                                      .cost = outputs[2],
+                                      .output = outputs[0],
+                                      .delta = outputs[1],
+                                      .truth = truth});
+}
+
+void lower_detection(LowerContext& context, const Layer& layer, const DetectionSpec& spec) {
+  if (spec.coords != 4) refuse(layer, "coords={} is not supported: a box has 4", spec.coords);
+  auto params = std::make_shared<ops::DetectionParams>();
+  params->classes = spec.classes;
+  params->boxes = spec.num;
+  params->side = spec.side;
+  params->max_truths = truth_rows(context.network());
+  params->softmax = spec.softmax != 0;
+  params->sqrt = spec.sqrt != 0;
+  params->rescore = spec.rescore != 0;
+  params->forced = spec.forced != 0;
+  params->random = spec.random != 0;
+  params->coord_scale = spec.coord_scale;
+  params->object_scale = spec.object_scale;
+  params->noobject_scale = spec.noobject_scale;
+  params->class_scale = spec.class_scale;
+  params->layer = layer.index;
+  lower_head(context, layer, ops::kDetectionForward, ops::kDetectionLoss, params, "detection");
+  if (context.training()) return;
+  context.lowered().heads.push_back(
+      {.layer = layer.index, .output = context.output_of(layer.index), .detection = params});
 }
 
 }  // namespace lantern::layers

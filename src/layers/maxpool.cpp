@@ -86,11 +86,11 @@ void shape(ShapeContext& context, Layer& layer) {
   if (layer.out.w < 1 || layer.out.h < 1) {
     context.error(layer, "antialiasing", "a map of {} is too small for the blur", to_string(plain));
     layer.out = {};
-  } else if (s.maxpool_zero_nonmax != 0 && layer.out != in) {
+  } else if (s.maxpool_zero_nonmax != 0 && plain != in) {
     context.error(layer, "maxpool_zero_nonmax",
                   "maxpool_zero_nonmax=1 needs output and input of one shape, they are {} "
                   "and {}",
-                  to_string(layer.out), to_string(in));
+                  to_string(plain), to_string(in));
     layer.out = {};
   }
 }

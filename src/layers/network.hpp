@@ -52,6 +52,17 @@ struct Network {
   std::int64_t average_outputs() const;
 };
 
+/// What a detection layer tells loaders and decoders.
+struct DetectionKeys {
+  int classes = 0;
+  int max = 0;  ///< true boxes kept per image
+  float jitter = 0, resize = 1, random = 0;
+  std::string where;  ///< of the section
+};
+/// Nothing for layers of another kind. The key `random` of [detection] does not change the size of
+/// the network and is not given.
+std::optional<DetectionKeys> detection_keys(const Layer& layer);
+
 /// Values of the caller that replace those of [net] before anything is checked or shaped. Inference
 /// passes batch = subdivisions = time_steps = 1.
 struct Overrides {

@@ -24,7 +24,7 @@ constexpr std::array kKeys{
       .otherwise = 4,
       .min = 4,
       .max = 1 << 12,
-      .doc = "Coordinates per anchor."},
+      .doc = "Coordinates per anchor; those beyond the 4 of the box have no loss."},
     K{.name = "anchors",
       .field = &S::anchors,
       .unit = "cells",

@@ -51,13 +51,13 @@ bool WeightsLayout::equals(const OpaqueLayout& other) const {
   return same != nullptr && same->desc_ == desc_;
 }
 
-namespace {
 dnnl::memory::desc plain_desc(const dnnl::memory::desc& desc) {
   using Tag = dnnl::memory::format_tag;
   const dnnl::memory::dims dims = desc.dims();
   return {dims, dnnl::memory::data_type::f32, dims.size() == 5 ? Tag::abcde : Tag::abcd};
 }
 
+namespace {
 void reorder(const dnnl::memory::desc& from, void* source, const dnnl::memory::desc& to,
              void* target) {
   dnnl::memory source_memory(from, engine(), source);
@@ -110,6 +110,11 @@ void Call::execute(std::initializer_list<void*> addresses) {
     throw Error(ErrorCode::kDevice, "", "oneDNN could not run a primitive (status {})",
                 static_cast<int>(status));
   }
+}
+
+Call reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  const dnnl::reorder::primitive_desc pd(engine(), from, engine(), to, dnnl::primitive_attr());
+  return {dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 
 int implementation_rank(const std::string& name) {

@@ -34,6 +34,8 @@ class WeightsLayout final : public OpaqueLayout {
 
 Layout weights_layout(const dnnl::memory::desc& desc);
 const dnnl::memory::desc& desc_of(const Layout& layout);
+/// The same weights in plain row-major order.
+dnnl::memory::desc plain_desc(const dnnl::memory::desc& desc);
 
 /// One primitive with its arguments; their addresses are set for every run, which allocates nothing
 /// of ours. Not for several threads at once.
@@ -54,6 +56,9 @@ class Call {
   std::vector<std::size_t> which_;  ///< index of the address, by memory
   std::vector<dnnl_exec_arg_t> arguments_;
 };
+
+/// Copies from one layout to another; addresses: from, to.
+Call reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 /// "ref:any" and the im2col path are the slow implementations that a better layout avoids.
 int implementation_rank(const std::string& name);

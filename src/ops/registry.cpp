@@ -8,17 +8,26 @@
 #include "ops/batch_norm/batch_norm_cpu.hpp"
 #include "ops/batch_norm/batch_norm_pool.hpp"
 #include "ops/batch_norm/cross_batch.hpp"
+#include "ops/blur/blur.hpp"
+#include "ops/broadcast/broadcast.hpp"
 #include "ops/concat/concat.hpp"
+#include "ops/contrastive/contrastive.hpp"
 #include "ops/conv/bias_gradient_cpu.hpp"
 #include "ops/conv/conv.hpp"
 #include "ops/conv/conv_onednn.hpp"
+#include "ops/coord_conv/coord_conv.hpp"
 #include "ops/cost/cost.hpp"
+#include "ops/crop/crop.hpp"
+#include "ops/detection/detection.hpp"
 #include "ops/dropout/drop_block.hpp"
 #include "ops/dropout/dropout.hpp"
 #include "ops/elementwise/elementwise.hpp"
+#include "ops/excitation/excitation.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/kernel.hpp"
 #include "ops/linear/linear.hpp"
+#include "ops/local/local.hpp"
+#include "ops/lrn/lrn.hpp"
 #include "ops/max_pool/max_pool.hpp"
 #include "ops/max_pool/max_pool_depth.hpp"
 #include "ops/region/region.hpp"
@@ -26,8 +35,10 @@
 #include "ops/scale/scale.hpp"
 #include "ops/sgd/sgd.hpp"
 #include "ops/softmax/softmax.hpp"
+#include "ops/tied_filters/tied_filters.hpp"
 #include "ops/upsample/upsample.hpp"
 #include "ops/yolo_loss/yolo_op.hpp"
+#include "ops/zero_nonmax/zero_nonmax.hpp"
 
 namespace lantern::ops {
 
@@ -48,23 +59,35 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kBatchNormRolling, choose_batch_norm_rolling},
       KernelEntry{&kBatchNormStatistics, choose_batch_norm_statistics},
       KernelEntry{&kBiasGradient, choose_bias_gradient},
+      KernelEntry{&kBlurBackward, choose_blur_backward},
+      KernelEntry{&kBlurForward, choose_blur_forward},
+      KernelEntry{&kBroadcast, choose_broadcast},
+      KernelEntry{&kBroadcastBackward, choose_broadcast_backward},
       KernelEntry{&kClampGradient, choose_clamp_gradient},
       KernelEntry{&kClampGradientBackward, choose_clamp_gradient_backward},
       KernelEntry{&kConcatBackward, choose_concat_backward},
       KernelEntry{&kConcatForward, choose_concat_forward},
+      KernelEntry{&kContrastiveLoss, choose_contrastive_loss},
       KernelEntry{&kConvBackwardData, choose_conv_backward_data},
       KernelEntry{&kConvBackwardWeights, choose_conv_backward_weights},
       KernelEntry{&kConvForward, choose_conv_forward},
+      KernelEntry{&kCoordConvBackward, choose_coord_conv_backward},
+      KernelEntry{&kCoordConvForward, choose_coord_conv_forward},
       KernelEntry{&kCopy, choose_copy},
       KernelEntry{&kCostBackward, choose_cost_backward},
       KernelEntry{&kCostLoss, choose_cost_loss},
+      KernelEntry{&kCrop, choose_crop},
       KernelEntry{&kCrossBatchMerge, choose_cross_batch_merge},
       KernelEntry{&kDepthPoolBackward, choose_depth_pool_backward},
       KernelEntry{&kDepthPoolForward, choose_depth_pool_forward},
+      KernelEntry{&kDetectionForward, choose_detection_forward},
+      KernelEntry{&kDetectionLoss, choose_detection_loss},
       KernelEntry{&kDropBlockBackward, choose_drop_block_backward},
       KernelEntry{&kDropBlockForward, choose_drop_block_forward},
       KernelEntry{&kDropoutBackward, choose_dropout_backward},
       KernelEntry{&kDropoutForward, choose_dropout_forward},
+      KernelEntry{&kExcitation, choose_excitation},
+      KernelEntry{&kFilterGradient, choose_filter_gradient},
       KernelEntry{&kFiniteCheck, choose_finite_check},
       KernelEntry{&kGaussianForward, choose_gaussian_forward},
       KernelEntry{&kGaussianLoss, choose_gaussian_loss},
@@ -75,6 +98,11 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kLinearForward, choose_linear_forward},
       KernelEntry{&kLocalAvgPoolBackward, choose_local_avg_pool_backward},
       KernelEntry{&kLocalAvgPoolForward, choose_local_avg_pool_forward},
+      KernelEntry{&kLocalBackwardData, choose_local_backward_data},
+      KernelEntry{&kLocalBackwardWeights, choose_local_backward_weights},
+      KernelEntry{&kLocalForward, choose_local_forward},
+      KernelEntry{&kLrnBackward, choose_lrn_backward},
+      KernelEntry{&kLrnForward, choose_lrn_forward},
       KernelEntry{&kMaxPoolBackward, choose_max_pool_backward},
       KernelEntry{&kMaxPoolForward, choose_max_pool_forward},
       KernelEntry{&kRegionForward, choose_region_forward},
@@ -87,6 +115,7 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kSgdStep, choose_sgd_step},
       KernelEntry{&kSoftmaxForward, choose_softmax_forward},
       KernelEntry{&kSoftmaxLoss, choose_softmax_loss},
+      KernelEntry{&kTieFilters, choose_tie_filters},
       KernelEntry{&kUpsampleBackward, choose_upsample_backward},
       KernelEntry{&kUpsampleForward, choose_upsample_forward},
       KernelEntry{&kWeightedAddBackwardSource, choose_weighted_add_backward_source},
@@ -94,6 +123,8 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kWeightedAddForward, choose_weighted_add_forward},
       KernelEntry{&kYoloForward, choose_yolo_forward},
       KernelEntry{&kYoloLoss, choose_yolo_loss},
+      KernelEntry{&kZeroNonmax, choose_zero_nonmax},
+      KernelEntry{&kZeroNonmaxBackward, choose_zero_nonmax_backward},
   };
   return kTable;
 }

@@ -12,9 +12,7 @@ namespace {
 class WeightsReorder final : public Kernel {
  public:
   WeightsReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to)
-      : call_(dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(),
-                                                          to, dnnl::primitive_attr())),
-              {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}) {}
+      : call_(onednn::reorder_call(from, to)) {}
   void run(std::span<void* const> o, const RunContext& /*context*/) override {
     call_.execute({o[0], o[1]});
   }

@@ -47,6 +47,13 @@ RunSetup set_up_checked_run(const TrainSettings& settings, Console& console) {
                 "error: [net] ema_alpha is not supported: this version keeps no averaged "
                 "weights; remove the key");
   }
+  if (net.contrastive != 0) {
+    throw Error(
+        ErrorCode::kInvalidConfig, setup.network.path,
+        "error: [net] contrastive is not supported in training: this version does not load "
+        "every picture twice; remove the key, then [contrastive] compares what a mini-batch "
+        "holds");
+  }
   if (net.loss_scale != 1) {
     throw Error(ErrorCode::kInvalidConfig, setup.network.path,
                 "error: [net] loss_scale is for mixed precision; this version trains in fp32, "

@@ -20,31 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the data of a run takes from a detection layer.
-struct Head {
-  int classes = 0, max_boxes = 0;
-  float jitter = 0, resize = 1, random = 0;
-  std::string where;
-};
-
 // The settings of the last one hold for the whole network, as in Darknet.
-Head last_head(const layers::Network& network) {
-  std::optional<Head> head;
+layers::DetectionKeys last_head(const layers::Network& network) {
+  std::optional<layers::DetectionKeys> head;
   for (const layers::Layer& layer : network.layers) {
-    std::visit(
-        [&](const auto& spec) {
-          using S = std::decay_t<decltype(spec)>;
-          if constexpr (std::is_base_of_v<layers::HeadSpec, S> ||
-                        std::is_same_v<S, layers::RegionSpec>) {
-            head = Head{spec.classes, spec.max, spec.jitter, spec.resize, spec.random, layer.where};
-          }
-        },
-        layer.spec);
+    if (const auto keys = layers::detection_keys(layer)) head = keys;
   }
   if (!head) {
-    throw Error(
-        ErrorCode::kInvalidConfig, network.path,
-        "error: a detector needs a [yolo], [Gaussian_yolo] or [region] layer; this cfg has none");
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: a detector needs a [yolo], [Gaussian_yolo], [region] or [detection] layer; "
+                "this cfg "
+                "has none");
   }
   return *head;
 }
@@ -71,7 +57,7 @@ fs::path prepare_backup(const fs::path& folder, Console& console) {
   return folder;
 }
 
-data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head,
+data::AugmentSpec augment_of(const layers::NetSpec& net, const layers::DetectionKeys& head,
                              const TrainSettings& settings, Console& console) {
   std::vector<std::string> messages;
   data::AugmentSpec augment;
@@ -79,7 +65,7 @@ data::AugmentSpec augment_of(const layers::NetSpec& net, const Head& head,
   augment.net_h = net.height;
   augment.channels = net.channels;
   augment.classes = head.classes;
-  augment.max_boxes = head.max_boxes;
+  augment.max_boxes = head.max;
   augment.jitter = head.jitter;
   augment.resize = head.resize;
   augment.flip = net.flip != 0;
@@ -137,7 +123,7 @@ RunSetup set_up_run(const TrainSettings& settings, Console& console) {
   name_idle_keys(run.network.net, console);
   Diagnostics diagnostics;
   run.data_file = data::read_data_file(settings.data_file, diagnostics);
-  const Head head = last_head(run.network);
+  const layers::DetectionKeys head = last_head(run.network);
   run.classes = head.classes;
   run.random = head.random;
 

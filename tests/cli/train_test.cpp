@@ -55,7 +55,11 @@ TEST(DetectorTrain, TrainsEveryDetectionLayer) {
   put(folder / "region.cfg",
       cfg.substr(0, cfg.find("[yolo]")) +
           "[region]\nanchors=1,1, 2,2, 4,4\nclasses=2\nnum=3\nsoftmax=1\njitter=.2\nmax=7\n");
-  for (const char* name : {"gaussian", "region"}) {
+  put(folder / "detection.cfg",  // 2 classes and 2 boxes of 5 numbers in each of 9 cells
+      cfg.substr(0, cfg.find("[yolo]")) +
+          "[connected]\noutput=108\nactivation=linear\n[detection]\nside=3\nnum=2\nclasses=2\n"
+          "coords=4\nsqrt=1\njitter=.2\n");
+  for (const char* name : {"gaussian", "region", "detection"}) {
     const std::string net = name;
     const Outcome trained = folder.run("detector train obj.data " + net + ".cfg -map -dont_show");
     ASSERT_EQ(trained.code, 0) << net << trained.err;
@@ -71,7 +75,7 @@ TEST(DetectorTrain, TrainsEveryDetectionLayer) {
   put(folder / "none.cfg", cfg.substr(0, cfg.find("[yolo]")) + "[cost]\n");
   const Outcome none = folder.run("detector train obj.data none.cfg -dont_show");
   EXPECT_EQ(none.code, 3);
-  EXPECT_TRUE(none.says("needs a [yolo], [Gaussian_yolo] or [region] layer")) << none.err;
+  EXPECT_TRUE(none.says("needs a [yolo], [Gaussian_yolo], [region] or [detection]")) << none.err;
 }
 
 TEST(DetectorTrain, SeedChangesTheRun) {

@@ -170,6 +170,23 @@ TEST(Decode, ATreeGivesTheDeepestClassAboveOneHalf) {
   EXPECT_THROW(decode(head, output, {.net_w = 32, .net_h = 32}, list), Error);
 }
 
+TEST(Decode, RegionSkipsCoordinatesBehindTheClasses) {
+  YoloHead head{
+      .kind = YoloHead::Kind::kRegion, .classes = 1, .anchors = {{1, 1}}, .grid_w = 2, .grid_h = 1};
+  const std::vector<float> four{0, 0, 0, 0, 0.5F, 0.9F, 0, 0, 0, 0, 0.6F, 0.8F};
+  const std::vector<float> six{0, 0, 0, 0, 0.5F, 0.9F, 7, 7, 0, 0, 0, 0, 0.6F, 0.8F, 7, 7};
+  DetectionList want(1);
+  DetectionList list(1);
+  decode(head, four, {.net_w = 32, .net_h = 32}, want);
+  head.coords = 6;
+  decode(head, six, {.net_w = 32, .net_h = 32}, list);
+  ASSERT_EQ(list.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(list[i].box.x, want[i].box.x);
+    EXPECT_EQ(list.probabilities(i)[0], want.probabilities(i)[0]);
+  }
+}
+
 TEST(Decode, DetectionListsEveryBox) {
   const YoloHead head{.kind = YoloHead::Kind::kDetection,
                       .classes = 2,

@@ -145,6 +145,69 @@ size=1
 activation=linear
 [cost]
 type=sse
+)",
+    R"([net]
+width=24
+height=24
+channels=3
+batch=7
+max_batches=100
+learning_rate=0.01
+[crop]
+crop_width=20
+crop_height=20
+flip=1
+angle=20
+saturation=1.5
+exposure=1.5
+shift=0.2
+[convolutional]
+batch_normalize=1
+filters=20
+size=3
+pad=1
+stride=2
+antialiasing=1
+activation=leaky
+[normalization]
+[maxpool]
+size=3
+stride=1
+maxpool_zero_nonmax=1
+[route]
+layers=-1,-2,-3
+[convolutional]
+filters=20
+size=3
+pad=1
+coordconv=1
+assisted_excitation=50
+activation=leaky
+[implicit]
+filters=20
+[scale_channels]
+from=-2
+[maxpool]
+size=2
+stride=2
+antialiasing=2
+[local]
+filters=4
+size=3
+pad=1
+activation=leaky
+[connected]
+output=108
+activation=linear
+[detection]
+side=3
+num=2
+coords=4
+classes=2
+softmax=1
+sqrt=1
+rescore=1
+random=1
 )"};
 
 // Ops that run whole, with the reason.
@@ -152,10 +215,14 @@ constexpr std::array kWhole{
     std::string_view{"adam_step"},                // on parameters
     std::string_view{"add_parameter_gradient"},   // on values per channel
     std::string_view{"batch_norm_rolling"},       // on values per channel
+    std::string_view{"contrastive_loss"},         // compares images with each other
     std::string_view{"cross_batch_merge"},        // on values per channel
+    std::string_view{"filter_gradient"},          // on parameter gradients
     std::string_view{"finite_check"},             // on parameter gradients
     std::string_view{"linear_backward_weights"},  // sums in registers; its operands are vectors
+    std::string_view{"local_backward_weights"},   // its sums would take two floats a weight
     std::string_view{"sgd_step"},                 // on parameters
+    std::string_view{"tie_filters"},              // on parameters
 };
 
 std::vector<std::string> networks() {

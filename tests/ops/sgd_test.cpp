@@ -53,6 +53,7 @@ Steps run_steps(const ops::SgdParams& params, std::int64_t count, int threads, S
                                .decay = params.decays ? 0.05 : 0,
                                .batch = 4,
                                .limit = params.limit,
+                               .reverse = params.reverse,
                                .clip = params.clip},
                               count, d.data(), expected.w.data(), expected.buffer.data());
   }
@@ -61,13 +62,14 @@ Steps run_steps(const ops::SgdParams& params, std::int64_t count, int threads, S
 
 TEST(SgdStep, MatchesTheReferenceOverSeveralUpdates) {
   for (const std::int64_t count : {1, 15, 16, 17, 333, 20011}) {
-    for (int kind = 0; kind < 5; ++kind) {
+    for (int kind = 0; kind < 6; ++kind) {
       SCOPED_TRACE(::testing::Message() << count << " values, kind " << kind);
       ops::SgdParams params;
       params.decays = kind != 1;
       if (kind == 2) params.rate_factor = 2.5F;
       if (kind == 3) params.clip = 0.7F;
       if (kind == 4) params.first_iteration = 3;
+      if (kind == 5) params.reverse = 0.5F;
       Steps expected, again;
       const Steps one = run_steps(params, count, 1, expected);
       expect_close(one.w, expected.w, 1e-5F, "w");

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ops/region/region.hpp"
+#include "ops/softmax/softmax_ref.hpp"
 #include "ops/yolo_loss/box_iou.hpp"
 
 namespace lantern::ops {
@@ -33,10 +35,14 @@ class ImageLoss {
 
   double run(bool anchor_prior) {
     std::fill_n(delta_, p_.image_size(), 0.0F);
-    for (std::int64_t cell = 0; cell < cells_; ++cell) {
-      for (std::int64_t a = 0; a < p_.boxes(); ++a) negative(cell, a, anchor_prior);
+    if (const std::optional<int> label = image_label()) {
+      set_most_likely(*label);
+    } else {
+      for (std::int64_t cell = 0; cell < cells_; ++cell) {
+        for (std::int64_t a = 0; a < p_.boxes(); ++a) negative(cell, a, anchor_prior);
+      }
+      for_each_truth([&](const Truth& truth) { positive(truth); });
     }
-    for_each_truth([&](const Truth& truth) { positive(truth); });
     double sum = 0;
     for (std::int64_t i = 0; i < p_.image_size(); ++i) {
       sum += static_cast<double>(delta_[i]) * static_cast<double>(delta_[i]);
@@ -80,6 +86,34 @@ class ImageLoss {
       }
       visit(truth);
     }
+  }
+
+  // The node of the first truth that is one of the whole image. Darknet: `map` is not for these.
+  std::optional<int> image_label() const {
+    if (!p_.tree) return std::nullopt;
+    const float* row = rows_;
+    for (int t = 0; t < p_.max_truths && row[0] != 0; ++t, row += kTruthFloats) {
+      const bool known = row[4] > -1 && row[4] < static_cast<float>(p_.classes);
+      if (known && row[0] > kImageLabel && row[1] > kImageLabel) return static_cast<int>(row[4]);
+    }
+    return std::nullopt;
+  }
+
+  void set_most_likely(int class_id) {
+    float best = 0;
+    std::int64_t best_cell = 0;
+    std::int64_t best_anchor = 0;
+    for (std::int64_t cell = 0; cell < cells_; ++cell) {
+      for (std::int64_t a = 0; a < p_.boxes(); ++a) {
+        const float* v = values(cell, a);
+        const float p = v[kObjectness] * p_.tree->probability(v + kFirstClass, class_id);
+        if (!(p > best)) continue;
+        best = p;
+        best_cell = cell;
+        best_anchor = a;
+      }
+    }
+    set_class(best_cell, best_anchor, class_id, p_.class_scale);
   }
 
   void negative(std::int64_t cell, std::int64_t a, bool anchor_prior) {
@@ -127,6 +161,10 @@ class ImageLoss {
 
   void set_class(std::int64_t cell, std::int64_t a, int class_id, float scale) {
     const float* p = values(cell, a) + kFirstClass;
+    if (p_.tree) {
+      set_node(cell, a, class_id, scale);
+      return;
+    }
     float factor = scale;
     if (p_.focal_loss) {
       const float pt = p[class_id] + 1e-15F;
@@ -134,6 +172,19 @@ class ImageLoss {
     }
     for (int k = 0; k < p_.classes; ++k) {
       delta(cell, a, kFirstClass + k) = factor * ((k == class_id ? 1.0F : 0.0F) - p[k]);
+    }
+  }
+
+  // The node and each of its ancestors, against their siblings.
+  void set_node(std::int64_t cell, std::int64_t a, int node, float scale) {
+    const WordTree& tree = *p_.tree;
+    const float* p = values(cell, a) + kFirstClass;
+    for (; node >= 0; node = tree.parents[static_cast<std::size_t>(node)]) {
+      const auto group = static_cast<std::size_t>(tree.group_of[static_cast<std::size_t>(node)]);
+      const WordTree::Group& siblings = tree.groups[group];
+      for (std::int64_t k = siblings.first; k < siblings.first + siblings.count; ++k) {
+        delta(cell, a, kFirstClass + k) = scale * ((k == node ? 1.0F : 0.0F) - p[k]);
+      }
     }
   }
 
@@ -186,15 +237,14 @@ void region_activate(const RegionParams& params, const float* raw, float* output
       float* out = output + (cell * params.boxes() + a) * params.entries();
       for (std::int64_t e = 0; e < params.entries(); ++e) out[e] = in[e * cells];
       out[kObjectness] = logistic(out[kObjectness]);
-      if (!params.softmax) continue;
       float* classes = out + kFirstClass;
-      const float largest = *std::max_element(classes, classes + params.classes);
-      float sum = 0;
-      for (int k = 0; k < params.classes; ++k) {
-        classes[k] = std::exp(classes[k] - largest);
-        sum += classes[k];
+      if (params.tree) {
+        for (const WordTree::Group& group : params.tree->groups) {
+          ref::softmax_one(classes + group.first, classes + group.first, group.count, 1, 1.0F);
+        }
+      } else if (params.softmax) {
+        ref::softmax_one(classes, classes, params.classes, 1, 1.0F);
       }
-      for (int k = 0; k < params.classes; ++k) classes[k] /= sum;
     }
   }
 }

@@ -33,8 +33,10 @@ void gradient(GradientBuilder& builder, const Op& op) {
 }  // namespace
 
 std::string RegionParams::describe() const {
-  return fmt::format("classes={} boxes={}{}{}", classes, boxes(), softmax ? " softmax" : "",
-                     bias_match ? " bias_match" : "");
+  return fmt::format("classes={} boxes={}{}{}{}{}", classes, boxes(), softmax ? " softmax" : "",
+                     bias_match ? " bias_match" : "",
+                     coords != 4 ? fmt::format(" coords={}", coords) : "",
+                     tree ? fmt::format(" tree of {}", tree->groups.size()) : "");
 }
 
 const graph::OpDef kRegionForward{.name = "region", .infer = infer_forward};

@@ -10,7 +10,8 @@ struct SgdParams final : graph::OpParams {
   float rate_factor = 1.0F;  ///< the layer's own learning_rate
   float limit =
       0.0F;  ///< > 0: buffer + gradient is clamped to [-limit, limit] (weights of a shortcut: 1)
-  float clip = 0.0F;  ///< > 0: weights are clamped to [-clip, clip] after the step
+  float clip = 0.0F;     ///< > 0: weights are clamped to [-clip, clip] after the step
+  float reverse = 0.0F;  ///< not 0: u becomes sign(u) (10 |u| + 1)^reverse before the step
   std::int64_t first_iteration =
       0;  ///< no update before this iteration (stopbackward=N, dont_update, burnin_update)
   std::string describe() const override;

@@ -12,9 +12,10 @@
 namespace lantern::ops {
 
 std::string SgdParams::describe() const {
-  return fmt::format("decay={} rate_factor={}{}{}", decays, rate_factor,
+  return fmt::format("decay={} rate_factor={}{}{}{}", decays, rate_factor,
                      limit > 0 ? fmt::format(" limit={}", limit) : "",
-                     clip > 0 ? fmt::format(" clip={}", clip) : "");
+                     clip > 0 ? fmt::format(" clip={}", clip) : "",
+                     reverse != 0 ? fmt::format(" reverse={}", reverse) : "");
 }
 std::string AdamParams::describe() const {
   return fmt::format("beta1={} beta2={} epsilon={} decay={} rate_factor={}{}", beta1, beta2,
@@ -41,7 +42,7 @@ KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context) 
           .outputs = {layout, layout},
           .kernel = make_kernel(
               [=, decays = params.decays, factor = params.rate_factor, clip = params.clip,
-               limit = params.limit,
+               limit = params.limit, reverse = params.reverse,
                first = params.first_iteration](std::span<void* const> o, const RunContext& run) {
                 if (run.iteration < first) return;
                 const auto* gradient = static_cast<const float*>(o[0]);
@@ -54,7 +55,10 @@ KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context) 
                   for (std::int64_t i = begin; i < end; ++i) {
                     float sum = buffer[i] + gradient[i];
                     if (limit > 0) sum = std::clamp(sum, -limit, limit);
-                    const float u = sum - decay * w[i];
+                    float u = sum - decay * w[i];
+                    if (reverse != 0 && u != 0) {
+                      u = std::copysign(std::pow(10 * std::abs(u) + 1, reverse), u);
+                    }
                     w[i] += rate * u;
                     buffer[i] = momentum * u;
                   }

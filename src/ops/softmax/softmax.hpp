@@ -1,8 +1,11 @@
 #pragma once
 
+#include <memory>
+
 #include "graph/autodiff.hpp"
 #include "graph/graph.hpp"
 #include "ops/kernel.hpp"
+#include "ops/softmax/word_tree.hpp"
 
 namespace lantern::ops {
 
@@ -12,7 +15,8 @@ struct SoftmaxParams final : graph::OpParams {
   std::int64_t groups = 1;  ///< equal consecutive parts of an image, one softmax each
   /// Divides the inputs; the gradient does not know it (reference/layers.md 4.14).
   float temperature = 1.0F;
-  bool spatial = false;  ///< one softmax over the channels of every pixel instead
+  bool spatial = false;                    ///< one softmax over the channels of every pixel instead
+  std::shared_ptr<const WordTree> tree{};  ///< one softmax a group of siblings instead; may be null
   std::string describe() const override;
 };
 

@@ -23,6 +23,8 @@ std::vector<TensorType> infer_forward(const OpParams& params, std::span<const Te
   const auto& p = static_cast<const SoftmaxParams&>(params);
   LANTERN_ASSERT(values_per_image(inputs[0].shape) % p.groups == 0,
                  "softmax groups are equal parts");
+  LANTERN_ASSERT(!p.tree || p.tree->nodes() == values_per_image(inputs[0].shape),
+                 "the tree has a node for every value");
   return {inputs[0]};
 }
 
@@ -49,6 +51,12 @@ void gradient_loss(GradientBuilder& builder, const Op& op) {
 
 // One image [C, spatial]; may run in place.
 void softmax_image(const SoftmaxParams& p, const Shape& shape, const float* x, float* y) {
+  if (p.tree) {
+    for (const WordTree::Group& group : p.tree->groups) {
+      ref::softmax_one(x + group.first, y + group.first, group.count, 1, p.temperature);
+    }
+    return;
+  }
   if (p.spatial) {
     const std::int64_t spatial = shape.h() * shape.w();
     for (std::int64_t i = 0; i < spatial; ++i) {
@@ -65,7 +73,8 @@ void softmax_image(const SoftmaxParams& p, const Shape& shape, const float* x, f
 }  // namespace
 
 std::string SoftmaxParams::describe() const {
-  return fmt::format("groups={} temperature={}{}", groups, temperature, spatial ? " spatial" : "");
+  return fmt::format("groups={} temperature={}{}{}", groups, temperature, spatial ? " spatial" : "",
+                     tree ? fmt::format(" tree of {}", tree->groups.size()) : "");
 }
 
 const graph::OpDef kSoftmaxForward{

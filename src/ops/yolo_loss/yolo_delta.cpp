@@ -10,6 +10,8 @@
 namespace lantern::ops {
 namespace {
 
+using yolo_detail::class_of_row;
+using yolo_detail::place_of;
 using yolo_detail::add_box_delta;
 using yolo_detail::all_classes_factor;
 using yolo_detail::ImageView;
@@ -64,8 +66,6 @@ std::size_t lay_out(const YoloParams& p, std::byte* base, Scratch<T>& out) {
   return used;
 }
 
-bool is_finite(float v) { return std::isfinite(v); }
-
 template <typename T>
 class ImageLoss {
  public:
@@ -107,14 +107,9 @@ class ImageLoss {
     truth_count_ = 0;
     for (int t = 0; t < p_.max_truths; ++t, rows += kTruthFloats) {
       if (rows[0] == 0) break;
-      if (!std::all_of(rows, rows + 5, is_finite) || rows[2] <= 0 || rows[3] <= 0) continue;
-      if (rows[4] <= -1 || rows[4] >= static_cast<float>(p_.classes)) continue;
-      int class_id = static_cast<int>(rows[4]);
-      if (!p_.class_map.empty()) {
-        if (static_cast<std::size_t>(class_id) >= p_.class_map.size()) continue;
-        class_id = p_.class_map[static_cast<std::size_t>(class_id)];
-        if (class_id < 0 || class_id >= p_.classes) continue;
-      }
+      const std::optional<int> row_class = class_of_row(p_, rows);
+      if (!row_class) continue;
+      const int class_id = *row_class;
       const Box<T> box{static_cast<T>(rows[0]), static_cast<T>(rows[1]), static_cast<T>(rows[2]),
                        static_cast<T>(rows[3])};
       scratch_.truths[truth_count_++] = {box.x - box.w / 2, box.x + box.w / 2,   box.y - box.h / 2,
@@ -261,23 +256,8 @@ class ImageLoss {
   // ---- step 2 -------------------------------------------------------------------------------
 
   void assign(const Truth<T>& truth) {
-    const auto cell_of = [](T centre, std::int64_t extent) {
-      const T at = centre * static_cast<T>(extent);
-      if (!(at > 0)) return std::int64_t{0};
-      return at >= static_cast<T>(extent) ? extent - 1 : static_cast<std::int64_t>(at);
-    };
-    const std::int64_t cell =
-        cell_of(truth.box.y, p_.grid_h) * p_.grid_w + cell_of(truth.box.x, p_.grid_w);
+    const auto [best, cell] = place_of(view_, truth.box);
     const Box<T> centred{0, 0, truth.box.w, truth.box.h};
-    int best = 0;
-    T best_iou = 0;
-    for (int k = 0; k < p_.total_anchors(); ++k) {
-      const T iou = box_iou(Box<T>{0, 0, view_.anchor_w(k), view_.anchor_h(k)}, centred);
-      if (iou > best_iou) {
-        best_iou = iou;
-        best = k;
-      }
-    }
     if (const int anchor = view_.anchor_of(best); anchor >= 0) positive(anchor, cell, truth);
     if (p_.iou_thresh >= 1) return;
     for (int k = 0; k < p_.total_anchors(); ++k) {

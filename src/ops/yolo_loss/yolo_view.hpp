@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "ops/yolo_loss/yolo_loss.hpp"
 
@@ -66,6 +67,46 @@ struct ImageView {
             .h = params.new_coords ? 4 * th * th * ah : std::exp(th) * ah};
   }
 };
+
+/// Cell of a truth, and the anchor of all pairs that has its shape best (12.3, step 2).
+struct Place {
+  int best = 0;
+  std::int64_t cell = 0;
+};
+template <typename T>
+Place place_of(const ImageView<T>& view, const Box<T>& truth) {
+  const auto cell_of = [](T centre, std::int64_t extent) {
+    const T at = centre * static_cast<T>(extent);
+    if (!(at > 0)) return std::int64_t{0};
+    return at >= static_cast<T>(extent) ? extent - 1 : static_cast<std::int64_t>(at);
+  };
+  const YoloParams& p = view.params;
+  Place place;
+  place.cell = cell_of(truth.y, p.grid_h) * p.grid_w + cell_of(truth.x, p.grid_w);
+  T best_iou = 0;
+  for (int k = 0; k < p.total_anchors(); ++k) {
+    const T iou =
+        box_iou(Box<T>{0, 0, view.anchor_w(k), view.anchor_h(k)}, Box<T>{0, 0, truth.w, truth.h});
+    if (iou > best_iou) {
+      best_iou = iou;
+      place.best = k;
+    }
+  }
+  return place;
+}
+
+/// Class of a truth row, after the class map; nothing when the row is passed over.
+inline std::optional<int> class_of_row(const YoloParams& params, const float* row) {
+  if (!std::all_of(row, row + 5, [](float v) { return std::isfinite(v); })) return std::nullopt;
+  if (row[2] <= 0 || row[3] <= 0) return std::nullopt;
+  if (row[4] <= -1 || row[4] >= static_cast<float>(params.classes)) return std::nullopt;
+  const int class_id = static_cast<int>(row[4]);
+  if (params.class_map.empty()) return class_id;
+  if (static_cast<std::size_t>(class_id) >= params.class_map.size()) return std::nullopt;
+  const int mapped = params.class_map[static_cast<std::size_t>(class_id)];
+  if (mapped < 0 || mapped >= params.classes) return std::nullopt;
+  return mapped;
+}
 
 /// Adds the box delta toward a truth (12.4). True when one of the four deltas was already set.
 template <typename T>
