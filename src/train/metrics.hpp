@@ -39,6 +39,7 @@ class Metrics {
   /// warning, once: it costs no training.
   void draw_chart(std::optional<double> hours_left);
   const std::filesystem::path& chart() const { return chart_path_; }
+  const draw::ChartData& chart_data() const { return chart_; }
 
  private:
   void write_line(const std::string& line);
