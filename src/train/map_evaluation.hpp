@@ -15,6 +15,7 @@ class MapEvaluation final : public TrainingEvaluation {
   MapEvaluation(const RunSetup& run, const TrainSettings& settings, std::filesystem::path list,
                 bool letter_box);
   std::string_view flag() const override { return "-map"; }
+  std::string_view name() const override { return "mAP"; }
   std::int64_t next_after(std::int64_t last) const override;
   Measured measure(exec::Model& model, Console& console) override;
   std::string line(const Measured& measured, double best, std::int64_t next) const override;

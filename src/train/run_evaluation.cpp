@@ -20,7 +20,7 @@ void RunEvaluation::after_iteration(const exec::Model& model, std::int64_t t, st
     const std::unique_ptr<exec::Model> forward = memory_.evaluation_model();
     measured = evaluation.measure(*forward, console_);
   } catch (const Error& error) {
-    log::warning("no {} at iteration {}, training goes on: {}", evaluation.flag(), t, error.what());
+    log::warning("no {} at iteration {}, training goes on: {}", evaluation.name(), t, error.what());
     return;
   }
   metrics.add_evaluation(t, measured);

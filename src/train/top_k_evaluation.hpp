@@ -11,6 +11,7 @@ class TopKEvaluation final : public TrainingEvaluation {
   TopKEvaluation(data::ClassSet set, int top, std::int64_t burn_in, double iterations_per_epoch,
                  int threads);
   std::string_view flag() const override { return "-topk"; }
+  std::string_view name() const override { return "accuracy"; }
   std::int64_t next_after(std::int64_t last) const override;
   Measured measure(exec::Model& model, Console& console) override;
   std::string line(const Measured& measured, double best, std::int64_t next) const override;

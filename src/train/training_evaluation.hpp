@@ -25,6 +25,8 @@ class TrainingEvaluation {
   virtual ~TrainingEvaluation() = default;
   /// The flag that asks for it: "-map".
   virtual std::string_view flag() const = 0;
+  /// What it gives: "mAP".
+  virtual std::string_view name() const = 0;
   /// First iteration at which the next evaluation is due; `last` is that of the one before, or
   /// where the run began. The last iteration always has one.
   virtual std::int64_t next_after(std::int64_t last) const = 0;
