@@ -121,8 +121,7 @@ RunSetup set_up_classifier(const TrainSettings& settings, Console& console) {
     check_some_image_exists(valid.list, valid.images, "-topk");
     run.evaluation = std::make_shared<TopKEvaluation>(
         std::move(valid), static_cast<int>(run.data_file.integer("top", 5, 1)), net.burn_in,
-        static_cast<double>(set.images.size()) / static_cast<double>(net.batch),
-        settings.loader_threads);
+        static_cast<double>(set.images.size()) / static_cast<double>(net.batch), settings.threads);
   }
   run.samples = std::make_shared<data::ClassSamples>(
       std::move(set), run.classes, net.label_smooth_eps, augment_of(net, console));

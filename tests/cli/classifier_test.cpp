@@ -358,6 +358,19 @@ TEST(ClassifierCases, LabelIsPartOfThePath) {
   }
 }
 
+TEST(ClassifierCases, TheLossIsTheCrossEntropyBesideACost) {
+  const WorkFolder folder("20-classifier-label-is-part-of-path");
+  ASSERT_EQ(folder.run("classifier train cls.data net.cfg").code, 0);
+  std::istringstream lines(slurp(folder / "backup/net_metrics.jsonl"));
+  int seen = 0;
+  for (std::string text; std::getline(lines, text); ++seen) {
+    const auto json = parse_json(text);
+    ASSERT_EQ(json["heads"].size(), 2U) << "[softmax] and [cost]";
+    EXPECT_NEAR(json["loss"].get<double>(), json["heads"][0]["cost"].get<double>() / 4, 1e-9);
+  }
+  EXPECT_EQ(seen, 10);
+}
+
 TEST(ClassifierCases, ValidAndPredictAgree) {
   const WorkFolder folder("36-classifier-valid-and-predict-agree");
   const Outcome valid = folder.run("classifier valid cls.data net.cfg w.weights --json -quiet");
