@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "data/detector_samples.hpp"
 #include "data/loader.hpp"
 
 namespace {
@@ -25,8 +26,12 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void measure(const char* what, const data::LoaderSpec& spec, double seconds) {
-  data::DetectorLoader loader(spec);
+void measure(const char* what, std::shared_ptr<const data::Dataset> dataset,
+             const data::AugmentSpec& augment, int threads, double seconds) {
+  data::TrainingLoader loader(
+      {.samples = std::make_shared<data::DetectorSamples>(std::move(dataset), augment),
+       .images_per_iteration = 16,
+       .threads = threads});
   const double cpu = cpu_seconds();
   const double start = wall_seconds();
   while (wall_seconds() - start < seconds) loader.next();
@@ -46,21 +51,20 @@ int run(int argc, char** argv) {
     return argc > at ? static_cast<int>(parse_int(argv[at]).value_or(otherwise)) : otherwise;
   };
   const data::ImageList list = data::read_image_list(argv[1]);
-  data::LoaderSpec spec;
-  spec.dataset =
-      std::make_shared<data::Dataset>(data::make_dataset(list, data::scan_labels(list, {})));
-  spec.augment.net_w = spec.augment.net_h = number(2, 416);
-  spec.images_per_iteration = 16;
-  spec.threads = number(4, 1);
+  const auto dataset =
+      std::make_shared<const data::Dataset>(data::make_dataset(list, data::scan_labels(list, {})));
+  data::AugmentSpec augment;
+  augment.net_w = augment.net_h = number(2, 416);
+  const int threads = number(4, 1);
   const double seconds = number(3, 3);
-  spec.augment.jitter = 0.3F;
-  measure("crop, resize, flip", spec, seconds);
-  spec.augment.hue = 0.1F;
-  spec.augment.saturation = 1.5F;
-  spec.augment.exposure = 1.5F;
-  measure("and colour", spec, seconds);
-  spec.augment.mix = data::MixKind::kMosaic;
-  measure("and mosaic", spec, seconds);
+  augment.jitter = 0.3F;
+  measure("crop, resize, flip", dataset, augment, threads, seconds);
+  augment.hue = 0.1F;
+  augment.saturation = 1.5F;
+  augment.exposure = 1.5F;
+  measure("and colour", dataset, augment, threads, seconds);
+  augment.mix = data::MixKind::kMosaic;
+  measure("and mosaic", dataset, augment, threads, seconds);
   return 0;
 }
 

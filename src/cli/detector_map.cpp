@@ -1,6 +1,5 @@
 #include "cli/detector.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/text.hpp"
 #include "data/loader.hpp"
 #include "device/machine.hpp"
@@ -23,16 +22,10 @@ void read_iou_thresh(const std::string& text, train::EvaluateOptions& options) {
   options.iou_thresh = static_cast<float>(*value);
 }
 
-void stop_if_interrupted(const Terminal& terminal) {
-  if (terminal.interrupted()) throw Error(ErrorCode::kInterrupted, "", "interrupted");
-}
-
 }  // namespace
 
 int run_detector_map(const Arguments& arguments, Terminal& terminal) {
-  const bool to_output = arguments.has("json") && arguments.text("json").empty();
-  if (to_output) terminal.reserve_output();
-  if (arguments.has("json") && !to_output) check_writable(arguments.text("json"));
+  reserve_json(arguments, terminal);
   watch_interrupts();
   train::EvaluateOptions options{.threads = loader_threads(arguments),
                                  .conf_thresh = static_cast<float>(arguments.number("thresh")),
@@ -45,7 +38,8 @@ int run_detector_map(const Arguments& arguments, Terminal& terminal) {
   options.drop_duplicates = arguments.has("drop_duplicates");
   options.letter_box = files.network.net.letter_box != 0;
   options.exif = files.network.net.exif == layers::Exif::kApply;
-  const auto model = load_detector(files, arguments.positionals[2], arguments, terminal);
+  const auto model =
+      load_for_inference(files.network, arguments.positionals[2], arguments, terminal);
 
   const train::EvaluateResult result = train::evaluate_detector(
       *model, options, files.names, [&](std::int64_t done, std::int64_t total, double rate) {
@@ -83,7 +77,8 @@ int run_detector_valid(const Arguments& arguments, Terminal& terminal) {
                                               {.folder = files.data_file.file("results", "results"),
                                                .name = arguments.text("out"),
                                                .names = files.names});
-  const auto model = load_detector(files, arguments.positionals[2], arguments, terminal);
+  const auto model =
+      load_for_inference(files.network, arguments.positionals[2], arguments, terminal);
   eval::Inference inference(*model);
   const layers::NetSpec& net = files.network.net;
   const bool letter_box = net.letter_box != 0;

@@ -69,14 +69,13 @@ class TestRun {
     if (arguments.has("save_labels")) {
       labels_.emplace(arguments.text("label_dir"), arguments.has("force"));
     }
-    if (const std::string json = arguments.text("json"); !json.empty()) check_writable(json);
     if (arguments.has("out")) out_file_.emplace(arguments.text("out"));
   }
 
   int run() {
     const std::vector<std::string>& words = arguments_.positionals;
     ImageInput input(words.size() > 3 ? words[3] : std::string(), terminal_);
-    model_ = load_detector(files_, words[2], arguments_, terminal_);
+    model_ = load_for_inference(files_.network, words[2], arguments_, terminal_);
     inference_.emplace(*model_);
     for (;;) {
       const std::vector<std::string> paths = input.next(inference_->batch());
@@ -226,7 +225,7 @@ class TestRun {
 }  // namespace
 
 int run_detector_test(const Arguments& arguments, Terminal& terminal) {
-  if (arguments.has("json") && arguments.text("json").empty()) terminal.reserve_output();
+  reserve_json(arguments, terminal);
   watch_interrupts();
   return TestRun(arguments, terminal).run();
 }

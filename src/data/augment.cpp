@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/rng.hpp"
-
 namespace lantern::data {
 
 namespace {
 
-/// Address of a source within an iteration; up to 8 sources a picture.
-std::uint32_t source_index(const SampleKey& key, int source) {
-  return key.slot * 8U + static_cast<std::uint32_t>(source);
-}
-
 Rng draw(const SampleKey& key, std::string_view name, int source = 0) {
   return Rng(key.seed, name, static_cast<std::uint64_t>(key.iteration), source_index(key, source));
-}
-
-/// v = U(1, s) or 1/v with equal chance; 0 is read as 1.
-float random_scale(Rng& rng, float scale) {
-  if (scale == 0) scale = 1;
-  const float low = std::min(1.0F, scale);
-  const float high = std::max(1.0F, scale);
-  const float value = rng.uniform(low, high);
-  return rng.coin() ? value : 1 / value;
 }
 
 /// Truncation toward zero that no configured number can overflow.
@@ -34,6 +18,14 @@ int truncated(double value) {
 }
 
 }  // namespace
+
+float random_scale(Rng& rng, float scale) {
+  if (scale == 0) scale = 1;
+  const float low = std::min(1.0F, scale);
+  const float high = std::max(1.0F, scale);
+  const float value = rng.uniform(low, high);
+  return rng.coin() ? value : 1 / value;
+}
 
 MixKind detector_mix(int mixup, bool cutmix, bool mosaic, std::vector<std::string>& messages) {
   const int code = mosaic && cutmix ? 4 : (cutmix ? 2 : (mosaic ? 3 : mixup));

@@ -7,10 +7,19 @@
 #include <string_view>
 #include <vector>
 
+#include "core/rng.hpp"
 #include "data/image.hpp"
 #include "data/labels.hpp"
+#include "data/sample_maker.hpp"
 
 namespace lantern::data {
+
+/// Address of a source's draws within an iteration; up to 8 sources a sample.
+inline std::uint32_t source_index(const SampleKey& key, int source) {
+  return key.slot * 8U + static_cast<std::uint32_t>(source);
+}
+/// v = U(1, s) or 1/v with equal chance; 0 is read as 1.
+float random_scale(Rng& rng, float scale);
 
 enum class MixKind : std::uint8_t { kNone, kMixup, kMosaic };
 /// What [net] mixup, cutmix and mosaic together mean for a detector; what is not possible is said
@@ -32,14 +41,6 @@ struct AugmentSpec {
   MixKind mix = MixKind::kNone;
   bool mosaic_bound = false;
   bool letter_box = false;
-};
-
-/// Address of a training picture; every draw is a function of it, of the source's number and of the
-/// draw's name.
-struct SampleKey {
-  std::uint64_t seed = 0;
-  std::int64_t iteration = 0;
-  std::uint32_t slot = 0;
 };
 
 /// Which sources a sample needs: 1, 2 (mixup) or 4 (mosaic), decided by one coin an image.

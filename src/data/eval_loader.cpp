@@ -35,11 +35,8 @@ struct EvalLoader::State {
     Image image;
   };
 
-  /// Floats of one picture.
-  std::size_t elements() const {
-    return static_cast<std::size_t>(spec.eval.net_w) * static_cast<std::size_t>(spec.eval.net_h) *
-           static_cast<std::size_t>(spec.eval.channels);
-  }
+  /// Floats of one picture, all its views.
+  std::size_t elements() const { return spec.eval.floats(); }
   Place& place(std::int64_t step) { return places[static_cast<std::size_t>(step % spec.queue)]; }
 
   std::int64_t open(std::int64_t step) {

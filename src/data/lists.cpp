@@ -219,15 +219,21 @@ void check_class_counts(int classes, const std::string& cfg_where, const DataFil
   }
 }
 
-ImageList parse_image_list(std::string_view text, const std::filesystem::path& path) {
-  ImageList list{.path = path, .images = {}, .lines = {}};
+ImageList parse_image_list(std::string_view text, const std::filesystem::path& path,
+                           ListForm form) {
+  ImageList list{.path = path};
   int number = 0;
   std::unordered_set<std::string> seen;
   std::string moved;
   for (const std::string_view raw : split_lines(text)) {
     ++number;
-    const std::string_view line = trim(raw);
+    std::string_view line = trim(raw);
     if (line.empty() || line.starts_with('#')) continue;
+    if (form == ListForm::kWithClasses) {
+      const std::size_t tab = line.find('\t');
+      list.classes.emplace_back(tab == std::string_view::npos ? "" : trim(line.substr(tab)));
+      line = trim(line.substr(0, tab));
+    }
     std::string image = expand_home(std::string(line)).string();
     if (!image.starts_with('/') && !path_exists(image)) {
       std::string beside = (path.parent_path() / image).string();
@@ -252,8 +258,8 @@ ImageList parse_image_list(std::string_view text, const std::filesystem::path& p
   return list;
 }
 
-ImageList read_image_list(const std::filesystem::path& path) {
-  return parse_image_list(read_text_file(path), path);
+ImageList read_image_list(const std::filesystem::path& path, ListForm form) {
+  return parse_image_list(read_text_file(path), path, form);
 }
 
 }  // namespace lantern::data

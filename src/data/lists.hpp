@@ -61,11 +61,18 @@ struct ImageList {
   std::filesystem::path path{};
   std::vector<std::string> images{};  ///< as they can be opened
   std::vector<int> lines{};           ///< line of each, from 1
+  /// ListForm::kWithClasses: what stands behind the first TAB of each, or nothing.
+  std::vector<std::string> classes{};
   std::int64_t repeated = 0;  ///< entries whose path occurred before (allowed: oversampling)
+};
+enum class ListForm : std::uint8_t {
+  kPaths,
+  kWithClasses,  ///< a line may be `path<TAB>class`
 };
 /// Paths relative to the working directory; where only the list's own folder has the file, that
 /// one. An empty list is an Error.
-ImageList read_image_list(const std::filesystem::path& path);
-ImageList parse_image_list(std::string_view text, const std::filesystem::path& path);
+ImageList read_image_list(const std::filesystem::path& path, ListForm form = ListForm::kPaths);
+ImageList parse_image_list(std::string_view text, const std::filesystem::path& path,
+                           ListForm form = ListForm::kPaths);
 
 }  // namespace lantern::data

@@ -15,13 +15,6 @@
 
 namespace lantern::data {
 
-Dataset make_dataset(const ImageList& list, LabelSet labels) {
-  LANTERN_ASSERT(labels.labels.size() == list.images.size(), "labels are those of the list");
-  return {.images = list.images,
-          .labels = std::move(labels.labels),
-          .label_files = std::move(labels.paths)};
-}
-
 SampleOrder::SampleOrder(std::uint64_t seed, std::int64_t images, Sampling sampling)
     : seed_(seed), images_(images), sampling_(sampling) {
   LANTERN_ASSERT(images > 0, "there is an image to draw");
@@ -102,36 +95,36 @@ class BadImages {
   std::optional<Error> failure_;
 };
 
-constexpr int kMaxSources = 4;
-
 }  // namespace
 
-struct DetectorLoader::State {
+struct TrainingLoader::State {
   explicit State(LoaderSpec given)
       : spec(std::move(given)),
-        order(spec.seed, static_cast<std::int64_t>(spec.dataset->images.size()), spec.sampling),
-        bad(static_cast<std::int64_t>(spec.dataset->images.size()), spec.bad_data_limit),
+        samples(*spec.samples),
+        usual(samples.shape()),
+        order(spec.seed, image_count(), spec.sampling),
+        bad(image_count(), spec.bad_data_limit),
         reading(spec.first_iteration) {
-    spec.decode.channels = spec.augment.channels;
+    spec.decode.channels = usual.channels;
     spec.queue = std::max(spec.queue, 1);
     spec.threads = std::max(spec.threads, 1);
-    const auto max_w = static_cast<std::size_t>(std::max(spec.max_w, spec.augment.net_w));
-    const auto max_h = static_cast<std::size_t>(std::max(spec.max_h, spec.augment.net_h));
+    const SampleShape largest =
+        usual.at(std::max(spec.max_w, usual.net_w), std::max(spec.max_h, usual.net_h));
     const auto images =
         static_cast<std::size_t>(std::max(spec.max_images, spec.images_per_iteration));
-    const std::size_t floats =
-        images * (max_w * max_h * static_cast<std::size_t>(spec.augment.channels) + truth_row());
+    const std::size_t floats = images * (largest.picture_floats() + usual.truth_floats);
     check_memory(
         spec.queue * static_cast<Bytes>(floats * sizeof(float)), spec.memory_left,
         "a smaller batch or network size in the cfg needs less; `lantern plan` shows how much");
     for (int i = 0; i < spec.queue; ++i) {
       Place& place = places.emplace_back();
-      place.pixels.resize(images * max_w * max_h * static_cast<std::size_t>(spec.augment.channels));
-      place.truth.resize(images * truth_row());
+      place.pixels.resize(images * largest.picture_floats());
+      place.truth.resize(images * usual.truth_floats);
       place.batch.indices.reserve(images);
       place.batch.paths.reserve(images);
     }
     threads.resize(static_cast<std::size_t>(spec.threads));
+    for (Thread& thread : threads) thread.scratch = samples.new_scratch();
   }
 
   struct Place {
@@ -139,12 +132,12 @@ struct DetectorLoader::State {
     Batch batch;
   };
   struct Thread {
-    AugmentScratch scratch;
+    std::unique_ptr<SampleScratch> scratch;
     std::vector<std::byte> file;
-    Image images[kMaxSources];
+    Image images[SampleMaker::kMaxSources];
   };
 
-  std::size_t truth_row() const { return 6 * static_cast<std::size_t>(spec.augment.max_boxes); }
+  std::int64_t image_count() const { return static_cast<std::int64_t>(samples.images().size()); }
   Place& place(std::int64_t iteration) {
     return places[static_cast<std::size_t>(iteration % spec.queue)];
   }
@@ -152,26 +145,24 @@ struct DetectorLoader::State {
   /// Step of the pipeline: one iteration. Called in order.
   std::int64_t open(std::int64_t iteration) {
     if (spec.last_iteration >= 0 && iteration >= spec.last_iteration) return -1;
-    IterationShape shape{.net_w = spec.augment.net_w,
-                         .net_h = spec.augment.net_h,
+    IterationShape shape{.net_w = usual.net_w,
+                         .net_h = usual.net_h,
                          .images = spec.images_per_iteration,
                          .first_image = iteration * spec.images_per_iteration};
     if (spec.shape) shape = spec.shape(iteration);
     Place& to = place(iteration);
     const auto count = static_cast<std::size_t>(shape.images);
-    const std::size_t elements = count * static_cast<std::size_t>(shape.net_w) *
-                                 static_cast<std::size_t>(shape.net_h) *
-                                 static_cast<std::size_t>(spec.augment.channels);
-    LANTERN_ASSERT(elements <= to.pixels.size() && count * truth_row() <= to.truth.size(),
+    const std::size_t elements = count * usual.at(shape.net_w, shape.net_h).picture_floats();
+    LANTERN_ASSERT(elements <= to.pixels.size() && count * usual.truth_floats <= to.truth.size(),
                    "an iteration stays below the largest shape announced");
     Batch& batch = to.batch;
     batch.iteration = iteration;
     batch.net_w = shape.net_w;
     batch.net_h = shape.net_h;
-    batch.channels = spec.augment.channels;
+    batch.channels = usual.channels;
     batch.count = shape.images;
     batch.images = std::span(to.pixels).first(elements);
-    batch.truth = std::span(to.truth).first(count * truth_row());
+    batch.truth = std::span(to.truth).first(count * usual.truth_floats);
     batch.indices.clear();
     for (std::int64_t i = 0; i < shape.images; ++i)
       batch.indices.push_back(order.index(shape.first_image + i));
@@ -184,11 +175,10 @@ struct DetectorLoader::State {
   std::int64_t load(std::int64_t index, const SampleKey& key, int source, Thread& thread) {
     Rng rng(spec.seed, "data.replacement", static_cast<std::uint64_t>(key.iteration),
             key.slot * 8U + static_cast<std::uint32_t>(source));
-    const auto images = static_cast<std::int64_t>(spec.dataset->images.size());
-    for (;; index = rng.uniform_int(0, images - 1)) {
+    for (;; index = rng.uniform_int(0, image_count() - 1)) {
       if (bad.contains(index)) continue;
       try {
-        load_image(spec.dataset->images[static_cast<std::size_t>(index)], spec.decode, thread.file,
+        load_image(samples.images()[static_cast<std::size_t>(index)], spec.decode, thread.file,
                    thread.images[source]);
         return index;
       } catch (const Error& error) {
@@ -201,57 +191,50 @@ struct DetectorLoader::State {
   void run(std::int64_t iteration, std::int64_t task, int thread_number) {
     Batch& batch = place(iteration).batch;
     Thread& thread = threads[static_cast<std::size_t>(thread_number)];
-    const Dataset& dataset = *spec.dataset;
-    AugmentSpec augment = spec.augment;
-    augment.net_w = batch.net_w;
-    augment.net_h = batch.net_h;
+    const SampleShape shape = usual.at(batch.net_w, batch.net_h);
     const SampleKey key{
         .seed = spec.seed, .iteration = iteration, .slot = static_cast<std::uint32_t>(task)};
-    const SamplePlan plan = plan_sample(augment, key);
-    SampleSource sources[kMaxSources];
+    const int count = samples.sources(key, shape);
+    LANTERN_ASSERT(count >= 1 && count <= SampleMaker::kMaxSources, "a sample has its sources");
+    SourceImage sources[SampleMaker::kMaxSources];
     const auto slot = static_cast<std::size_t>(task);
-    for (int s = 0; s < plan.sources; ++s) {
+    for (int s = 0; s < count; ++s) {
       std::int64_t index = batch.indices[slot];
       if (s > 0) {
         index = Rng(spec.seed, "data.partner", static_cast<std::uint64_t>(iteration),
                     key.slot * 8U + static_cast<std::uint32_t>(s))
-                    .uniform_int(0, static_cast<std::int64_t>(dataset.images.size()) - 1);
+                    .uniform_int(0, image_count() - 1);
       }
       index = load(index, key, s, thread);
-      const auto i = static_cast<std::size_t>(index);
-      sources[s] = {&thread.images[s], dataset.labels[i], dataset.label_files[i]};
+      sources[s] = {&thread.images[s], index};
       if (s == 0) {
         batch.indices[slot] = index;
-        batch.paths[slot] = dataset.images[i];
+        batch.paths[slot] = samples.images()[static_cast<std::size_t>(index)];
       }
     }
-    const std::size_t elements = batch.images.size() / static_cast<std::size_t>(batch.count);
-    const SampleReport report = prepare_training_sample(
-        augment, key, plan,
-        std::span<const SampleSource>(sources, static_cast<std::size_t>(plan.sources)),
-        thread.scratch, batch.images.subspan(slot * elements, elements),
-        batch.truth.subspan(slot * truth_row(), truth_row()));
+    samples.make(key, shape, std::span<const SourceImage>(sources, static_cast<std::size_t>(count)),
+                 *thread.scratch,
+                 batch.images.subspan(slot * shape.picture_floats(), shape.picture_floats()),
+                 batch.truth.subspan(slot * shape.truth_floats, shape.truth_floats));
     ++made;
-    if (report.truncated > 0 && truncated++ == 0) {
-      log::warning("{}: {} boxes do not fit into max={} and are left out (said once)",
-                   batch.paths[slot], report.truncated, augment.max_boxes);
-    }
   }
 
   LoaderSpec spec;
+  const SampleMaker& samples;
+  const SampleShape usual;  ///< at the cfg's size
   SampleOrder order;
   BadImages bad;
   std::vector<Place> places;
   std::vector<Thread> threads;
   std::int64_t reading;  ///< iteration that next() gives
   bool is_held = false;
-  std::atomic<std::int64_t> made{0}, truncated{0};
+  std::atomic<std::int64_t> made{0};
   std::unique_ptr<BatchPipeline> pipeline;  ///< last member: its threads end before what they use
 };
 
-DetectorLoader::DetectorLoader(LoaderSpec spec) {
-  LANTERN_ASSERT(spec.dataset != nullptr, "there is a data set");
-  if (spec.dataset->images.empty())
+TrainingLoader::TrainingLoader(LoaderSpec spec) {
+  LANTERN_ASSERT(spec.samples != nullptr, "there is something to draw from");
+  if (spec.samples->images().empty())
     throw Error(ErrorCode::kInvalidData, "", "the training list has no images");
   state_ = std::make_unique<State>(std::move(spec));
   State* state = state_.get();
@@ -262,9 +245,9 @@ DetectorLoader::DetectorLoader(LoaderSpec spec) {
                                          int thread) { state->run(step, task, thread); }});
 }
 
-DetectorLoader::~DetectorLoader() = default;
+TrainingLoader::~TrainingLoader() = default;
 
-const Batch& DetectorLoader::next() {
+const Batch& TrainingLoader::next() {
   release();
   const bool there = state_->pipeline->wait(state_->reading);
   LANTERN_ASSERT(there, "no iteration is asked for beyond the last one");
@@ -272,20 +255,19 @@ const Batch& DetectorLoader::next() {
   return state_->place(state_->reading).batch;
 }
 
-void DetectorLoader::release() {
+void TrainingLoader::release() {
   if (!state_->is_held) return;
   state_->is_held = false;
   state_->pipeline->release(state_->reading++);
 }
 
-LoaderStats DetectorLoader::stats() const {
+LoaderStats TrainingLoader::stats() const {
   return {.seconds_waited = state_->pipeline->seconds_waited(),
           .images = state_->made,
-          .bad_images = state_->bad.count(),
-          .truncated_images = state_->truncated};
+          .bad_images = state_->bad.count()};
 }
 
-std::int64_t DetectorLoader::bytes() const {
+std::int64_t TrainingLoader::bytes() const {
   std::size_t elements = 0;
   for (const State::Place& place : state_->places)
     elements += place.pixels.size() + place.truth.size();

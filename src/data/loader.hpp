@@ -8,20 +8,11 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "data/augment.hpp"
 #include "data/image.hpp"
-#include "data/labels.hpp"
 #include "data/resize.hpp"
+#include "data/sample_maker.hpp"
 
 namespace lantern::data {
-
-/// What a training run draws from; shared by all that read it.
-struct Dataset {
-  std::vector<std::string> images;
-  std::vector<std::vector<Label>> labels;  ///< parallel to images
-  std::vector<std::string> label_files;    ///< parallel to images, for track ids
-};
-Dataset make_dataset(const ImageList& list, LabelSet labels);
 
 enum class Sampling : std::uint8_t { kPermutation, kReplacement };
 
@@ -52,10 +43,9 @@ struct IterationShape {
 };
 
 struct LoaderSpec {
-  std::shared_ptr<const Dataset> dataset{};
-  AugmentSpec augment{};  ///< net_w and net_h are those of the cfg
+  std::shared_ptr<const SampleMaker> samples{};
   std::int64_t images_per_iteration = 1;
-  /// Shape of an iteration; empty: net_w x net_h, images_per_iteration, always.
+  /// Shape of an iteration; empty: that of `samples`, images_per_iteration, always.
   std::function<IterationShape(std::int64_t iteration)> shape{};
   /// Largest size and count that `shape` ever returns; 0: as above. Memory is allocated for these,
   /// once.
@@ -68,7 +58,7 @@ struct LoaderSpec {
   int threads = 2;
   int queue = 2;                 ///< iterations held ready, each with its own memory
   double bad_data_limit = 0.01;  ///< fraction of the images that may be unreadable
-  DecodeOptions decode{};        ///< channels are taken from augment
+  DecodeOptions decode{};        ///< channels are taken from `samples`
   Bytes memory_left = 0;         ///< what the pictures held ready may take; 0: any amount
 };
 
@@ -77,27 +67,27 @@ struct Batch {
   std::int64_t iteration = -1;
   int net_w = 0, net_h = 0, channels = 3;
   std::int64_t count = 0;
-  std::span<float> images;            ///< [count, channels, net_h, net_w], values in [0, 1]
-  std::span<float> truth;             ///< [count, max_boxes * 6]
-  std::vector<std::int64_t> indices;  ///< of the first source of each picture, into Dataset::images
+  std::span<float> images;  ///< [count, channels, net_h, net_w], values in [0, 1]
+  std::span<float> truth;   ///< [count, truth_floats]
+  std::vector<std::int64_t>
+      indices;  ///< of the first source of each picture, into SampleMaker::images()
   std::vector<std::string_view> paths;  ///< the same as paths
 };
 
 struct LoaderStats {
-  double seconds_waited = 0;          ///< time next() stood still
-  std::int64_t images = 0;            ///< pictures made
-  std::int64_t bad_images = 0;        ///< distinct files that could not be used
-  std::int64_t truncated_images = 0;  ///< pictures with more than `max` boxes
+  double seconds_waited = 0;    ///< time next() stood still
+  std::int64_t images = 0;      ///< pictures made
+  std::int64_t bad_images = 0;  ///< distinct files that could not be used
 };
 
 /// Makes batches ahead of the trainer with its own threads (low priority, asleep while the queue is
 /// full). The same bits for any thread count, and from any first_iteration.
-class DetectorLoader {
+class TrainingLoader {
  public:
-  explicit DetectorLoader(LoaderSpec spec);
-  ~DetectorLoader();
-  DetectorLoader(const DetectorLoader&) = delete;
-  DetectorLoader& operator=(const DetectorLoader&) = delete;
+  explicit TrainingLoader(LoaderSpec spec);
+  ~TrainingLoader();
+  TrainingLoader(const TrainingLoader&) = delete;
+  TrainingLoader& operator=(const TrainingLoader&) = delete;
 
   /// The next iteration's batch; waits for it. Errors of the threads (too many unreadable images)
   /// are thrown here. The batch before must have been released.
@@ -131,7 +121,7 @@ struct EvalItem {
 
 /// Consecutive pictures of the list; valid until the next call.
 struct EvalBatch {
-  std::span<float> images;  ///< [items.size(), channels, net_h, net_w]
+  std::span<float> images;  ///< [items.size() * views, channels, net_h, net_w]
   std::vector<EvalItem> items;
 };
 

@@ -18,6 +18,16 @@ struct Rect {
   int h() const { return y1 - y0; }
 };
 
+/// Quadrant 0 top left, 1 top right, 2 bottom left, 3 bottom right of a picture x1 wide and y1
+/// high whose quadrants meet at (x0, y0).
+inline Rect quadrant_of(const Rect& cut, int number) {
+  const bool is_left = number == 0 || number == 2, is_top = number < 2;
+  return {.x0 = is_left ? 0 : cut.x0,
+          .y0 = is_top ? 0 : cut.y0,
+          .x1 = is_left ? cut.x0 : cut.x1,
+          .y1 = is_top ? cut.y0 : cut.y1};
+}
+
 struct Colour {
   std::uint8_t value[3] = {0, 0, 0};
 };

@@ -15,24 +15,39 @@ struct Tap {
   float f = 0;
 };
 
+Tap tap_at(int k, int from, int to, ResizeMode mode) {
+  double s = 0;
+  if (from == to) {
+    s = k;
+  } else if (mode == ResizeMode::kHalfPixel) {
+    s = std::clamp((k + 0.5) * from / to - 0.5, 0.0, from - 1.0);
+  } else if (to == 1 || k == to - 1) {
+    // Darknet: loses the second term of the last row for 5 % of all size pairs. Exact here.
+    s = from - 1.0;
+  } else {
+    s = static_cast<double>(k) * (from - 1) / (to - 1);
+  }
+  Tap tap;
+  tap.i = static_cast<int>(s);
+  tap.j = std::min(tap.i + 1, from - 1);
+  tap.f = static_cast<float>(s - tap.i);
+  return tap;
+}
+
 std::vector<Tap> taps(int from, int to, ResizeMode mode) {
   std::vector<Tap> result(static_cast<std::size_t>(to));
-  for (int k = 0; k < to; ++k) {
-    double s = 0;
-    if (from == to) {
-      s = k;
-    } else if (mode == ResizeMode::kHalfPixel) {
-      s = std::clamp((k + 0.5) * from / to - 0.5, 0.0, from - 1.0);
-    } else if (to == 1 || k == to - 1) {
-      // Darknet: loses the second term of the last row for 5 % of all size pairs. Exact here.
-      s = from - 1.0;
-    } else {
-      s = static_cast<double>(k) * (from - 1) / (to - 1);
-    }
-    Tap& tap = result[static_cast<std::size_t>(k)];
-    tap.i = static_cast<int>(s);
-    tap.j = std::min(tap.i + 1, from - 1);
-    tap.f = static_cast<float>(s - tap.i);
+  for (int k = 0; k < to; ++k) result[static_cast<std::size_t>(k)] = tap_at(k, from, to, mode);
+  return result;
+}
+
+/// `count` coordinates from `first` on of a side that is resized to `to`, mirrored if asked;
+/// outside of it the edge is repeated.
+std::vector<Tap> window_taps(int from, int to, int first, int count, bool mirrored) {
+  std::vector<Tap> result(static_cast<std::size_t>(count));
+  for (int k = 0; k < count; ++k) {
+    const int inside = std::clamp(first + k, 0, to - 1);
+    result[static_cast<std::size_t>(k)] =
+        tap_at(mirrored ? to - 1 - inside : inside, from, to, ResizeMode::kCornerAligned);
   }
   return result;
 }
@@ -46,13 +61,11 @@ struct Target {
 
 /// Horizontally first, then vertically; `load_row(c, y, out)` gives one source row as floats.
 template <typename LoadRow>
-void resize_rows(int src_w, int src_h, int channels, int w, int h, ResizeMode mode,
-                 const Target& target, LoadRow load_row) {
-  const std::vector<Tap> across = taps(src_w, w, mode);
-  const std::vector<Tap> down = taps(src_h, h, mode);
+void resample(int src_w, int channels, std::span<const Tap> across, std::span<const Tap> down,
+              const Target& target, LoadRow load_row) {
+  const std::size_t w = across.size();
   std::vector<float> source(static_cast<std::size_t>(src_w));
-  std::vector<float> rows[2] = {std::vector<float>(static_cast<std::size_t>(w)),
-                                std::vector<float>(static_cast<std::size_t>(w))};
+  std::vector<float> rows[2] = {std::vector<float>(w), std::vector<float>(w)};
   for (int c = 0; c < channels; ++c) {
     int held[2] = {-1, -1};  // source row in each buffer
     const auto horizontal = [&](int y, int keep) -> int {
@@ -62,7 +75,7 @@ void resize_rows(int src_w, int src_h, int channels, int w, int h, ResizeMode mo
       const int slot = keep == 0 ? 1 : 0;
       load_row(c, y, source.data());
       float* out = rows[slot].data();
-      for (std::size_t x = 0; x < across.size(); ++x) {
+      for (std::size_t x = 0; x < w; ++x) {
         const Tap& tap = across[x];
         out[x] = (1 - tap.f) * source[static_cast<std::size_t>(tap.i)] +
                  tap.f * source[static_cast<std::size_t>(tap.j)];
@@ -70,16 +83,15 @@ void resize_rows(int src_w, int src_h, int channels, int w, int h, ResizeMode mo
       held[slot] = y;
       return slot;
     };
-    for (int y = 0; y < h; ++y) {
-      const Tap& tap = down[static_cast<std::size_t>(y)];
+    for (std::size_t y = 0; y < down.size(); ++y) {
+      const Tap& tap = down[y];
       // The upper row may already be held as the lower one of the row before.
       const int first = horizontal(tap.i, held[0] == tap.j ? 0 : (held[1] == tap.j ? 1 : -1));
       const int second = horizontal(tap.j, first);
       const float* a = rows[first].data();
       const float* b = rows[second].data();
-      float* out = target.data + target.plane * static_cast<std::size_t>(c) +
-                   target.stride * static_cast<std::size_t>(y);
-      for (int x = 0; x < w; ++x) out[x] = (1 - tap.f) * a[x] + tap.f * b[x];
+      float* out = target.data + target.plane * static_cast<std::size_t>(c) + target.stride * y;
+      for (std::size_t x = 0; x < w; ++x) out[x] = (1 - tap.f) * a[x] + tap.f * b[x];
     }
   }
 }
@@ -96,11 +108,26 @@ const float* unit_table() {
   return table.value;
 }
 
-void resize_image(const Image& src, int w, int h, ResizeMode mode, const Target& target) {
+void resample_image(const Image& src, std::span<const Tap> across, std::span<const Tap> down,
+                    const Target& target) {
   const float* unit = unit_table();
-  resize_rows(src.w, src.h, src.c, w, h, mode, target, [&](int c, int y, float* out) {
+  resample(src.w, src.c, across, down, target, [&](int c, int y, float* out) {
     const std::uint8_t* row = src.row(y) + c;
     for (int x = 0; x < src.w; ++x) out[x] = unit[row[x * src.c]];
+  });
+}
+
+void resize_image(const Image& src, int w, int h, ResizeMode mode, const Target& target) {
+  resample_image(src, taps(src.w, w, mode), taps(src.h, h, mode), target);
+}
+
+void resample_planes(const Planes& src, std::span<const Tap> across, std::span<const Tap> down,
+                     Planes& out) {
+  const Target target{out.data.data(), static_cast<std::size_t>(out.w), out.plane()};
+  resample(src.w, src.c, across, down, target, [&](int c, int y, float* row) {
+    std::copy_n(src.data.data() + src.plane() * static_cast<std::size_t>(c) +
+                    static_cast<std::size_t>(y) * static_cast<std::size_t>(src.w),
+                src.w, row);
   });
 }
 
@@ -140,13 +167,7 @@ Image to_image(const Planes& planes) {
 
 Planes resize(const Planes& src, int w, int h, ResizeMode mode) {
   Planes out = make_planes(w, h, src.c);
-  resize_rows(src.w, src.h, src.c, w, h, mode,
-              {out.data.data(), static_cast<std::size_t>(w), out.plane()},
-              [&](int c, int y, float* row) {
-                std::copy_n(src.data.data() + src.plane() * static_cast<std::size_t>(c) +
-                                static_cast<std::size_t>(y) * static_cast<std::size_t>(src.w),
-                            src.w, row);
-              });
+  resample_planes(src, taps(src.w, w, mode), taps(src.h, h, mode), out);
   return out;
 }
 
@@ -251,32 +272,72 @@ Planes crop(const Planes& src, int left, int top, int w, int h) {
   return out;
 }
 
-Planes resize_shorter_side(const Planes& src, int size) {
+Extent shorter_side_to(Extent image, int size) {
+  // Sides beyond this are never touched: a view looks at its window only.
+  constexpr std::int64_t kMost = 1 << 30;
   const auto longer = [&](int side, int by) {
-    return std::max(1, static_cast<int>(static_cast<std::int64_t>(side) * size / by));
+    return static_cast<int>(
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(side) * size / by, 1, kMost));
   };
-  int w = size;
-  int h = size;
-  if (src.w < src.h) {
-    h = longer(src.h, src.w);
-  } else {
-    w = longer(src.w, src.h);
-  }
-  return resize(src, w, h);
+  return image.w < image.h ? Extent{size, longer(image.h, image.w)}
+                           : Extent{longer(image.w, image.h), size};
 }
 
+namespace {
+
+/// Resize to w x h, then the window of the net's size with its corner at (left, top).
+struct View {
+  int w = 0, h = 0;
+  int left = 0, top = 0;
+  bool mirrored = false;
+};
+
+View centre_crop(int image_w, int image_h, int net_w, int net_h) {
+  const Extent scaled = shorter_side_to({image_w, image_h}, net_w);
+  return {
+      .w = scaled.w, .h = scaled.h, .left = (scaled.w - net_w) / 2, .top = (scaled.h - net_h) / 2};
+}
+
+// Darknet's valid10: five windows of a picture a little larger than the net, plain and mirrored.
+View tenth_view(int number, int net_w, int net_h) {
+  constexpr int kShift = 32;
+  constexpr int kOffsets[5][2] = {{-1, -1}, {1, -1}, {0, 0}, {-1, 1}, {1, 1}};
+  const auto& offset = kOffsets[number % 5];
+  return {.w = net_w + kShift,
+          .h = net_h + kShift,
+          .left = offset[0] * kShift,
+          .top = offset[1] * kShift,
+          .mirrored = number >= 5};
+}
+
+}  // namespace
+
 Planes classifier_eval_crop(const Planes& src, int net_w, int net_h) {
-  const Planes scaled = resize_shorter_side(src, net_w);
-  return crop(scaled, (scaled.w - net_w) / 2, (scaled.h - net_h) / 2, net_w, net_h);
+  const View view = centre_crop(src.w, src.h, net_w, net_h);
+  Planes out = make_planes(net_w, net_h, src.c);
+  resample_planes(src, window_taps(src.w, view.w, view.left, net_w, false),
+                  window_taps(src.h, view.h, view.top, net_h, false), out);
+  return out;
 }
 
 void prepare_eval_image(const Image& image, const EvalSpec& spec, std::span<float> out) {
   LANTERN_ASSERT(image.c == spec.channels, "the picture has the channels of the network");
   const std::size_t plane =
       static_cast<std::size_t>(spec.net_w) * static_cast<std::size_t>(spec.net_h);
-  LANTERN_ASSERT(out.size() == plane * static_cast<std::size_t>(spec.channels),
-                 "out holds one picture");
+  LANTERN_ASSERT(out.size() == spec.floats(), "out holds the views of one picture");
   const auto stride = static_cast<std::size_t>(spec.net_w);
+  if (spec.view != EvalView::kWhole) {
+    const std::size_t one = plane * static_cast<std::size_t>(spec.channels);
+    for (int number = 0; number < spec.views(); ++number) {
+      const View view = spec.view == EvalView::kTenCrops
+                            ? tenth_view(number, spec.net_w, spec.net_h)
+                            : centre_crop(image.w, image.h, spec.net_w, spec.net_h);
+      resample_image(image, window_taps(image.w, view.w, view.left, spec.net_w, view.mirrored),
+                     window_taps(image.h, view.h, view.top, spec.net_h, false),
+                     {out.data() + static_cast<std::size_t>(number) * one, stride, plane});
+    }
+    return;
+  }
   if (!spec.letter_box) {
     resize_image(image, spec.net_w, spec.net_h, spec.mode, {out.data(), stride, plane});
     return;
@@ -289,6 +350,7 @@ void prepare_eval_image(const Image& image, const EvalSpec& spec, std::span<floa
 }
 
 Planes prepare_eval_image(const Image& image, const EvalSpec& spec) {
+  LANTERN_ASSERT(spec.views() == 1, "one view");
   Planes planes = make_planes(spec.net_w, spec.net_h, spec.channels);
   prepare_eval_image(image, spec, planes.data);
   return planes;

@@ -55,10 +55,23 @@ void flip_horizontal(Planes& planes);
 void distort_hsv(Planes& planes, float hue, float saturation, float exposure);
 /// Window with its corner at (left, top); outside of the picture the edge pixels are repeated.
 Planes crop(const Planes& src, int left, int top, int w, int h);
-/// The shorter side becomes `size` (the longer one by integer division), corner-aligned.
-Planes resize_shorter_side(const Planes& src, int size);
-/// What a classifier sees in evaluation: shorter side scaled to net_w, centre crop net_w x net_h.
+struct Extent {
+  int w = 0, h = 0;
+};
+/// The shorter side becomes `size`, the longer one follows by integer division.
+Extent shorter_side_to(Extent image, int size);
+/// What a classifier sees in evaluation: shorter side scaled to net_w (corner-aligned), centre crop
+/// net_w x net_h; where the crop leaves the picture its edge is repeated.
 Planes classifier_eval_crop(const Planes& src, int net_w, int net_h);
+
+/// Which parts of a picture the network looks at.
+enum class EvalView : std::uint8_t {
+  kWhole,       ///< all of it, stretched or letterboxed
+  kCentreCrop,  ///< classifier_eval_crop()
+  /// Stretched to 32 pixels more than the net each way; windows at (+-32, +-32) and (0, 0), plain
+  /// and mirrored.
+  kTenCrops,
+};
 
 struct EvalSpec {
   int net_w = 416;
@@ -66,9 +79,18 @@ struct EvalSpec {
   int channels = 3;
   bool letter_box = false;
   ResizeMode mode = ResizeMode::kCornerAligned;
+  EvalView view = EvalView::kWhole;  ///< the others take neither letter_box nor mode
+
+  int views() const { return view == EvalView::kTenCrops ? 10 : 1; }
+  /// Of all views of one picture.
+  std::size_t floats() const {
+    return static_cast<std::size_t>(views()) * static_cast<std::size_t>(channels) *
+           static_cast<std::size_t>(net_h) * static_cast<std::size_t>(net_w);
+  }
 };
-/// Decoded picture to net input [c][net_h][net_w] as `test`, `map`, `valid` and `recall` see it.
-/// `out` has channels * net_h * net_w elements; image.c must be spec.channels.
+/// Decoded picture to net input [views][c][net_h][net_w] as `test`, `map`, `valid` and `recall` of
+/// detectors and `valid` and `predict` of classifiers see it. `out` has spec.floats() elements;
+/// image.c must be spec.channels.
 void prepare_eval_image(const Image& image, const EvalSpec& spec, std::span<float> out);
 Planes prepare_eval_image(const Image& image, const EvalSpec& spec);
 

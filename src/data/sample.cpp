@@ -167,10 +167,7 @@ Quadrant mosaic_quadrant(const AugmentSpec& spec, const SamplePlan& plan, int nu
   const bool is_left = number == 0 || number == 2;
   const bool is_top = number < 2;
   Quadrant quadrant;
-  quadrant.destination = {.x0 = is_left ? 0 : cut_x,
-                          .y0 = is_top ? 0 : cut_y,
-                          .x1 = is_left ? cut_x : spec.net_w,
-                          .y1 = is_top ? cut_y : spec.net_h};
+  quadrant.destination = pixels::quadrant_of({cut_x, cut_y, spec.net_w, spec.net_h}, number);
   quadrant.source_x = is_left ? spec.net_w - cut_x - right_shift : left_shift;
   quadrant.source_y = is_top ? spec.net_h - cut_y - bottom_shift : top_shift;
   return quadrant;

@@ -101,7 +101,7 @@ void check_net(const Network& network, bool training) {
   if (!training) return;
   no(net.freeze_bn != 0, "freeze_bn",
      "batch normalisation always learns in this version; remove the key");
-  no(net.unsupervised != 0, "unsupervised", "this version has no classifier training");
+  no(net.unsupervised != 0, "unsupervised", "images are trained on with their own classes only");
   no(net.adversarial_lr > 0, "adversarial_lr",
      "there is no adversarial pass in this version; remove the key");
   no(net.weights_reject_freq > 0, "weights_reject_freq",

@@ -1,5 +1,6 @@
 #include "train/metrics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -92,13 +93,17 @@ void Metrics::write_line(const std::string& line) {
       log_path_.string());
 }
 
-void Metrics::add_map(std::int64_t iteration, double map, double iou_thresh) {
-  const std::string name = fmt::format("mAP@{:.2f}", iou_thresh);
-  if (chart_.percents.empty()) chart_.percents.push_back({name, {}});
-  chart_.percents[0].points.push_back({iteration, map});
-  write_line(nlohmann::json{
-      {"schema", 1}, {"iteration", iteration}, {"map", map}, {"iou_thresh", iou_thresh}}
-                 .dump());
+void Metrics::add_evaluation(std::int64_t iteration, const Measured& measured) {
+  for (const auto& [name, value] : measured.percents) {
+    auto series = std::ranges::find(chart_.percents, name, &draw::PercentSeries::name);
+    if (series == chart_.percents.end()) {
+      series = chart_.percents.insert(series, draw::PercentSeries{name, {}});
+    }
+    series->points.push_back({iteration, value});
+  }
+  nlohmann::json line{{"schema", 1}, {"iteration", iteration}};
+  for (const auto& [key, value] : measured.numbers) line[key] = number(value);
+  write_line(line.dump());
 }
 
 void Metrics::draw_chart(std::optional<double> hours_left) {

@@ -9,6 +9,7 @@
 
 #include "draw/chart.hpp"
 #include "exec/model.hpp"
+#include "train/training_evaluation.hpp"
 
 namespace lantern::train {
 
@@ -33,11 +34,12 @@ class Metrics {
 
   /// A log that cannot be written any more (full disk) ends with its last whole line and a warning.
   void add(const IterationRecord& record);
-  void add_map(std::int64_t iteration, double map, double iou_thresh);
+  void add_evaluation(std::int64_t iteration, const Measured& measured);
   /// Draws the chart as PNG, and beside it as SVG; atomic. A chart that cannot be written is a
   /// warning, once: it costs no training.
   void draw_chart(std::optional<double> hours_left);
   const std::filesystem::path& chart() const { return chart_path_; }
+  const draw::ChartData& chart_data() const { return chart_; }
 
  private:
   void write_line(const std::string& line);

@@ -21,8 +21,8 @@ constexpr std::size_t kTraceEvents = std::size_t{1} << 16;
 constexpr Bytes kUnreadCode = 32_MiB;
 /// Log, chart, buffers of files, stacks.
 constexpr Bytes kRest = 8_MiB;
-/// Kernels of another size, or those of -map beside those of training, may take more than the
-/// ones that were measured.
+/// Kernels of another size, or those of an evaluation beside those of training, may take more than
+/// the ones that were measured.
 constexpr Bytes kMoreKernels = 3_MiB;
 
 // What earlier networks have left behind.
@@ -38,14 +38,13 @@ Bytes address_space_for(const BesideArena& beside) {
 }
 
 // The largest of some pictures, decoded.
-Bytes picture_bytes(const data::Dataset& dataset, const data::DecodeOptions& decode) {
+Bytes picture_bytes(const std::vector<std::string>& images, const data::DecodeOptions& decode) {
   constexpr std::size_t kLooks = 8;
   Bytes most = 0;
-  const std::size_t step = std::max<std::size_t>(1, dataset.images.size() / kLooks);
-  for (std::size_t i = 0; i < dataset.images.size(); i += step) {
+  const std::size_t step = std::max<std::size_t>(1, images.size() / kLooks);
+  for (std::size_t i = 0; i < images.size(); i += step) {
     try {
-      most = std::max(
-          most, static_cast<Bytes>(data::load_image(dataset.images[i], decode).pixels.size()));
+      most = std::max(most, static_cast<Bytes>(data::load_image(images[i], decode).pixels.size()));
     } catch (const Error&) {
       continue;  // the loader says so when it is due
     }
@@ -58,7 +57,8 @@ Bytes picture_bytes(const data::Dataset& dataset, const data::DecodeOptions& dec
 std::string BesideArena::text() const {
   std::string text = fmt::format("{} program and kernels, {} pictures held ready",
                                  format_bytes(program), format_bytes(pictures));
-  if (evaluation > 0) text += fmt::format(", {} pictures of -map", format_bytes(evaluation));
+  if (evaluation > 0)
+    text += fmt::format(", {} pictures of the evaluation", format_bytes(evaluation));
   return text + fmt::format(", {} log, chart and buffers", format_bytes(rest));
 }
 
@@ -86,7 +86,7 @@ RunMemory::RunMemory(RunSetup& setup, const MultiScale& scale, const TrainSettin
     plan_first();
   }
   plan_sizes();
-  if (settings.map) plan_evaluation();
+  if (setup_.evaluation) plan_evaluation();
   take_memory();
   announce();
 }
@@ -132,15 +132,17 @@ void RunMemory::measure_beside(std::int64_t images, bool ran) {
   tidy_up();
   beside_.program = device::resident_memory() + (ran ? 0 : kUnreadCode);
   const NetSize largest = largest_size(scale_);
-  const data::AugmentSpec& augment = setup_.augment;
-  const Bytes pixels = largest.width * largest.height * augment.channels * kFloat;
-  if (picture_ < 0) picture_ = picture_bytes(*setup_.dataset, {.channels = augment.channels});
-  // A thread holds up to four pictures of a mosaic and two more at network size.
-  beside_.pictures =
-      data::LoaderSpec{}.queue * images * (pixels + 6 * std::int64_t{augment.max_boxes} * kFloat) +
-      settings_.loader_threads * (4 * picture_ + 2 * pixels);
-  beside_.rest = kRest + (scale_.is_on() ? kMoreKernels : 0) + (settings_.map ? kMoreKernels : 0);
-  if (!settings_.map) return;
+  const data::SampleMaker& samples = *setup_.samples;
+  const data::SampleShape shape =
+      samples.shape().at(static_cast<int>(largest.width), static_cast<int>(largest.height));
+  if (picture_ < 0) picture_ = picture_bytes(samples.images(), {.channels = shape.channels});
+  const auto floats = static_cast<Bytes>(shape.picture_floats() + shape.truth_floats);
+  beside_.pictures = data::LoaderSpec{}.queue * images * floats * kFloat +
+                     settings_.loader_threads *
+                         (data::SampleMaker::kMaxSources * picture_ + samples.scratch_bytes(shape));
+  beside_.rest =
+      kRest + (scale_.is_on() ? kMoreKernels : 0) + (setup_.evaluation ? kMoreKernels : 0);
+  if (!setup_.evaluation) return;
   const layers::Dims input = setup_.network.input();
   beside_.evaluation = kEvaluationQueue * kEvaluationBatch * input.elements() * kFloat +
                        settings_.threads * picture_;
@@ -291,8 +293,9 @@ void RunMemory::plan_evaluation() {
     }
     if (evaluation_batch_ == 1) {
       throw Error(ErrorCode::kResource, setup_.network.path,
-                  "-map needs {} for one picture beside the parameters and momentum, {} are there: "
-                  "give more memory or leave -map out",
+                  "{} needs {} for one picture beside the parameters and momentum, {} are there: "
+                  "give more memory or leave it out",
+                  setup_.evaluation->flag(),
                   format_bytes(plan::smallest_memory(compiled.selection.selected, forward.plan)),
                   format_bytes(arena_budget()));
     }

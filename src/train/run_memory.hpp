@@ -18,7 +18,7 @@ namespace lantern::train {
 struct BesideArena {
   Bytes program = 0;     ///< code, libraries, kernels, lists: resident before the arena is touched
   Bytes pictures = 0;    ///< held ready by the loader, and its threads' scratch
-  Bytes evaluation = 0;  ///< pictures of -map
+  Bytes evaluation = 0;  ///< pictures of -map or -topk
   Bytes rest = 0;        ///< log, chart, what grows with the iterations
   Bytes sum() const { return program + pictures + evaluation + rest; }
   std::string text() const;

@@ -3,37 +3,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
-#include <type_traits>
-#include <variant>
 
 #include "core/error.hpp"
-#include "core/log.hpp"
-#include "core/text.hpp"
-#include "data/labels.hpp"
+#include "train/schedule.hpp"
 
 namespace lantern::train {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// The settings of the last one hold for the whole network, as in Darknet.
-layers::DetectionKeys last_head(const layers::Network& network) {
-  std::optional<layers::DetectionKeys> head;
-  for (const layers::Layer& layer : network.layers) {
-    if (const auto keys = layers::detection_keys(layer)) head = keys;
-  }
-  if (!head) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: a detector needs a [yolo], [Gaussian_yolo], [region] or [detection] layer; "
-                "this cfg "
-                "has none");
-  }
-  return *head;
-}
 
 // Makes the folder when it is missing and proves with a file of its own that it can be written.
 fs::path prepare_backup(const fs::path& folder, Console& console) {
@@ -57,56 +38,6 @@ fs::path prepare_backup(const fs::path& folder, Console& console) {
   return folder;
 }
 
-data::AugmentSpec augment_of(const layers::NetSpec& net, const layers::DetectionKeys& head,
-                             const TrainSettings& settings, Console& console) {
-  std::vector<std::string> messages;
-  data::AugmentSpec augment;
-  augment.net_w = net.width;
-  augment.net_h = net.height;
-  augment.channels = net.channels;
-  augment.classes = head.classes;
-  augment.max_boxes = head.max;
-  augment.jitter = head.jitter;
-  augment.resize = head.resize;
-  augment.flip = net.flip != 0;
-  augment.hue = net.hue;
-  augment.saturation = net.saturation;
-  augment.exposure = net.exposure;
-  augment.blur = net.blur;
-  augment.gaussian_noise = static_cast<float>(net.gaussian_noise);
-  augment.mix = data::detector_mix(net.mixup, net.cutmix != 0, net.mosaic != 0, messages);
-  augment.mosaic_bound = net.mosaic_bound != 0;
-  augment.letter_box = settings.letter_box.value_or(net.letter_box != 0);
-  for (const std::string& message : messages) console.notice(message);
-  if (net.angle != 0 || net.aspect != 1) {
-    console.notice(
-        "angle and aspect are not used in detector training (as in Darknet): they are classifier "
-        "keys");
-  }
-  return augment;
-}
-
-std::shared_ptr<const data::Dataset> read_dataset(const fs::path& list_path, int classes,
-                                                  const layers::NetSpec& net,
-                                                  const TrainSettings& settings,
-                                                  const fs::path& backup, Console& console) {
-  const data::ImageList list = data::read_image_list(list_path);
-  data::LabelSet labels = data::scan_labels(
-      list, {.classes = classes,
-             .threads = std::max(settings.threads, settings.loader_threads),
-             .missing_is_error = net.missing_labels == layers::MissingLabels::kError,
-             .strict = settings.strict});
-  const std::string summary = labels.summary();
-  if (!summary.empty()) console.notice(summary);
-  labels.write_bad_labels(backup / "bad_labels.txt");
-  data::check_bad_data_limit(labels, static_cast<double>(net.bad_data_limit) / 100);
-  return std::make_shared<const data::Dataset>(data::make_dataset(list, std::move(labels)));
-}
-
-}  // namespace
-
-namespace {
-
 // Keys that choose how to compute, not what: they change no result, so old cfgs keep working.
 void name_idle_keys(const layers::NetSpec& net, Console& console) {
   if (net.try_fix_nan != 0)
@@ -115,55 +46,72 @@ void name_idle_keys(const layers::NetSpec& net, Console& console) {
     console.notice("cache: images are decoded anew each time in this version");
 }
 
+// Refuses by name what this version does not train with.
+void check_settings(const layers::Network& network, const TrainSettings& settings) {
+  const layers::NetSpec& net = network.net;
+  check(schedule_of(net), network.path);
+  if (net.max_batches <= 0) {
+    throw Error(
+        ErrorCode::kInvalidConfig, network.path,
+        "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
+        net.max_batches, 6000);
+  }
+  const bool rollback = settings.on_nan.empty() ? net.on_nan == layers::OnNan::kRollback
+                                                : settings.on_nan == "rollback";
+  if (rollback) {
+    throw Error(ErrorCode::kUsage, "",
+                "on_nan=rollback is not supported by this version: use stop or skip");
+  }
+  if (net.ema_alpha > 0) {
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: [net] ema_alpha is not supported: this version keeps no averaged "
+                "weights; remove the key");
+  }
+  if (net.contrastive != 0) {
+    throw Error(
+        ErrorCode::kInvalidConfig, network.path,
+        "error: [net] contrastive is not supported in training: this version does not load "
+        "every picture twice; remove the key, then [contrastive] compares what a mini-batch "
+        "holds");
+  }
+  if (net.loss_scale != 1) {
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: [net] loss_scale is for mixed precision; this version trains in fp32, "
+                "remove the key");
+  }
+}
+
 }  // namespace
 
-RunSetup set_up_run(const TrainSettings& settings, Console& console) {
+RunSetup read_run_files(const TrainSettings& settings, Console& console, Diagnostics& diagnostics) {
   RunSetup run;
   run.network = layers::load_network_file(settings.cfg_file);
   name_idle_keys(run.network.net, console);
-  Diagnostics diagnostics;
   run.data_file = data::read_data_file(settings.data_file, diagnostics);
-  const layers::DetectionKeys head = last_head(run.network);
-  run.classes = head.classes;
-  run.random = head.random;
-
-  const fs::path names_path = run.data_file.file("names", "data/names.list");
-  if (run.data_file.has("names") || fs::exists(names_path)) {
-    run.names = data::read_names(names_path);
-    data::check_class_counts(run.classes, head.where, &run.data_file, &run.names, names_path,
-                             diagnostics);
-  } else {
-    data::check_class_counts(run.classes, head.where, &run.data_file, nullptr, {}, diagnostics);
-    for (int i = 0; i < run.classes; ++i) run.names.push_back(fmt::format("class {}", i));
-  }
-  diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
-  for (const Diagnostics::Entry& entry : diagnostics.entries())
-    log::warning("{}: {}", entry.where, entry.message);
-
+  check_settings(run.network, settings);
   const std::string file_name = fs::path(settings.cfg_file).filename().string();
   run.base = file_name.substr(0, file_name.find('.'));
-  run.backup = prepare_backup(run.data_file.file("backup", "/backup/"), console);
   run.seed = settings.seed.value_or(static_cast<std::uint64_t>(run.network.net.seed));
-  run.augment = augment_of(run.network.net, head, settings, console);
-
-  // Both lists are read before anything is made: an empty validation list must not surface hours
-  // later.
-  const fs::path train_list = run.data_file.file("train", "data/train.txt");
-  if (settings.map) {
-    if (!run.data_file.has("valid")) {
-      log::warning("{} has no valid= line: the train list is used for mAP", settings.data_file);
-      run.valid_list = train_list;
-    } else {
-      run.valid_list = run.data_file.file("valid");
-    }
-    static_cast<void>(data::read_image_list(run.valid_list));
-  }
-  run.dataset =
-      read_dataset(train_list, run.classes, run.network.net, settings, run.backup, console);
-  const std::int64_t max_batches = run.network.net.max_batches;
-  run.save_weights = run.data_file.integer("saveweights", max_batches < 10000 ? 1000 : 10000, 1);
-  run.save_last = run.data_file.integer("savelast", 100, 1);
   return run;
+}
+
+void prepare_output(RunSetup& run, Console& console) {
+  run.backup = prepare_backup(run.data_file.file("backup", "/backup/"), console);
+}
+
+void check_some_image_exists(const fs::path& list, std::span<const std::string> images,
+                             std::string_view flag) {
+  std::error_code code;
+  const auto there = [&](const std::string& image) { return fs::exists(image, code); };
+  if (std::ranges::none_of(images, there)) {
+    throw Error(ErrorCode::kInvalidData, list.string(),
+                "none of its {} images is there, the first is {}; {} needs them", images.size(),
+                images.front(), flag);
+  }
+}
+
+bool skips_non_finite(const layers::NetSpec& net, const TrainSettings& settings) {
+  return settings.on_nan.empty() ? net.on_nan == layers::OnNan::kSkip : settings.on_nan == "skip";
 }
 
 }  // namespace lantern::train

@@ -17,8 +17,10 @@ struct TrainSettings {
   std::string cfg_file;
   std::string weights_file;  ///< empty: random weights
   bool clear = false;        ///< iteration and `seen` start at 0 whatever the weights file says
-  bool map = false;          ///< evaluate while training, keep _best
-  double map_epochs = 4;     ///< epochs between evaluations
+  /// Detectors: evaluate while training, keep _best; `map_epochs` between evaluations.
+  bool map = false;
+  double map_epochs = 4;
+  bool topk = false;  ///< classifiers: the same with the share of right answers
   float thresh = 0.25F;
   float iou_thresh = 0.5F;
   std::optional<bool> letter_box;
@@ -55,7 +57,7 @@ class Console {
 struct TrainResult {
   std::int64_t iterations = 0;
   double average_loss = 0;
-  std::optional<double> best_map;
+  std::optional<double> best;  ///< of what was measured while training, 0 to 1
   std::string final_weights;
   std::string chart;
   double seconds_computing = 0;

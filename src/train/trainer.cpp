@@ -12,11 +12,12 @@
 #include "io/model_weights.hpp"
 #include "train/augmented_sheet.hpp"
 #include "train/checkpoints.hpp"
-#include "train/evaluate.hpp"
+#include "train/classifier_setup.hpp"
+#include "train/console_line.hpp"
+#include "train/detector_setup.hpp"
 #include "train/metrics.hpp"
-#include "train/run_checks.hpp"
+#include "train/run_evaluation.hpp"
 #include "train/run_memory.hpp"
-#include "train/run_setup.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::train {
@@ -30,10 +31,10 @@ double seconds_since(Clock::time_point start) {
 
 class Run {
  public:
-  Run(const TrainSettings& settings, Console& console)
+  Run(RunSetup setup, const TrainSettings& settings, Console& console)
       : settings_(settings),
         console_(console),
-        setup_(set_up_checked_run(settings, console)),
+        setup_(std::move(setup)),
         net_(setup_.network.net),
         schedule_(schedule_of(setup_.network.net)),
         scale_(multi_scale_of(setup_.network, setup_.random, setup_.seed)),
@@ -55,11 +56,11 @@ class Run {
                         : std::filesystem::path(settings_.chart_file),
                     setup_.base, net_.max_batches, net_.max_chart_loss);
     if (settings_.show_images > 0) show_images();
-    data::DetectorLoader loader(loader_spec());
+    data::TrainingLoader loader(loader_spec());
     announce();
-    last_map_ = t_;
+    RunEvaluation evaluation(setup_, memory_, console_, t_);
     while (t_ < net_.max_batches) {
-      iterate_or_save(loader, checkpoints, metrics);
+      iterate_or_save(loader, checkpoints, metrics, evaluation);
       write_trace_if_due();
       if (console_.interrupted()) {
         const auto path = checkpoints.save(*model_, "last", seen());
@@ -73,11 +74,12 @@ class Run {
     result_.iterations = t_;
     result_.average_loss = average_loss_;
     result_.chart = metrics.chart().string();
+    result_.best = evaluation.best();
     console_.notice(
         fmt::format("memory used: {} at most", format_bytes(device::peak_resident_memory())));
     const data::LoaderStats stats = loader.stats();
     if (stats.bad_images > 0) {
-      const auto images = static_cast<std::int64_t>(setup_.dataset->images.size());
+      const auto images = static_cast<std::int64_t>(setup_.samples->images().size());
       log::warning("{} of {} images could not be used, {} are left", stats.bad_images, images,
                    images - stats.bad_images);
     }
@@ -122,8 +124,7 @@ class Run {
 
   data::LoaderSpec loader_spec() const {
     data::LoaderSpec spec;
-    spec.dataset = setup_.dataset;
-    spec.augment = setup_.augment;
+    spec.samples = setup_.samples;
     spec.images_per_iteration = net_.batch;
     if (scale_.is_on()) {
       const NetSize largest = largest_size(scale_);
@@ -149,14 +150,14 @@ class Run {
   void show_images() const {
     const std::filesystem::path path = setup_.backup / fmt::format("augmented_{}.png", setup_.base);
     const std::int64_t count =
-        save_augmented_sheet(loader_spec(), settings_.show_images, setup_.names, path);
+        save_augmented_sheet(loader_spec(), settings_.show_images, setup_, path);
     console_.notice(
         fmt::format("the first {} training pictures, as augmented: {}", count, path.string()));
   }
 
   void announce() {
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
-                                setup_.dataset->images.size(), memory_.shapes().mini_batch(t_),
+                                setup_.samples->images().size(), memory_.shapes().mini_batch(t_),
                                 net_.subdivisions, setup_.seed));
     if (scale_.is_on()) {
       const auto sizes = possible_sizes(scale_);
@@ -179,10 +180,11 @@ class Run {
   }
 
   // Memory or a disk that fails ends the run, with the weights of the last finished iteration.
-  void iterate_or_save(data::DetectorLoader& loader, Checkpoints& checkpoints, Metrics& metrics) {
+  void iterate_or_save(data::TrainingLoader& loader, Checkpoints& checkpoints, Metrics& metrics,
+                       RunEvaluation& evaluation) {
     const std::int64_t finished = t_;
     try {
-      iterate(loader, checkpoints, metrics);
+      iterate(loader, checkpoints, metrics, evaluation);
     } catch (const Error& error) {
       const bool resource =
           error.code() == ErrorCode::kResource || error.code() == ErrorCode::kDevice;
@@ -206,7 +208,8 @@ class Run {
     memory_.end_trace();
   }
 
-  void iterate(data::DetectorLoader& loader, Checkpoints& checkpoints, Metrics& metrics) {
+  void iterate(data::TrainingLoader& loader, Checkpoints& checkpoints, Metrics& metrics,
+               RunEvaluation& evaluation) {
     const auto wall = Clock::now();
     resize_if_due();
     const data::Batch& batch = loader.next();
@@ -234,9 +237,7 @@ class Run {
                              batch.truth.subspan(first * truth_floats, count * truth_floats),
                              context);
       record.losses = model_->losses();
-      double network_cost = 0;
-      for (const exec::LossReport& loss : record.losses) network_cost += loss.cost;
-      cost += network_cost / static_cast<double>(record.losses.size());
+      cost += printed_cost(setup_, record.losses);
       if (!std::isfinite(cost)) break;
     }
     const double loss = cost / static_cast<double>(batch.count);
@@ -266,14 +267,12 @@ class Run {
     metrics.add(record);
     recent_.push_back(seconds_since(wall));
     if (recent_.size() > 100) recent_.pop_front();
-    console_.line(fmt::format(
-        "\n {}: {:f}, {:f} avg loss, {:f} rate, {:f} seconds, {} images, {:f} hours left", t_, loss,
-        average_loss_, context.learning_rate, record.seconds, seen(), hours_left()));
+    console_.line(iteration_line(setup_, record, hours_left()));
     console_.progress("training", t_, net_.max_batches,
                       static_cast<double>(batch.count) / recent_.back(), "images/s");
     // Weights first: what fails behind them costs no training.
     checkpoints.after_iteration(*model_, t_, seen());
-    evaluate_if_due(checkpoints, metrics);
+    evaluation.after_iteration(*model_, t_, seen(), checkpoints, metrics);
     if (t_ % 100 == 0 || t_ == net_.max_batches - 1) metrics.draw_chart(hours_left());
   }
 
@@ -314,62 +313,6 @@ class Run {
                                              : "go on from " + checkpoints.newest().string());
   }
 
-  void evaluate_if_due(Checkpoints& checkpoints, Metrics& metrics) {
-    if (!settings_.map) return;
-    const auto epoch =
-        static_cast<double>(setup_.dataset->images.size()) / static_cast<double>(net_.batch);
-    const std::int64_t every =
-        std::max<std::int64_t>(100, static_cast<std::int64_t>(settings_.map_epochs * epoch));
-    const bool due = t_ >= last_map_ + every && t_ >= net_.burn_in;
-    if (!due && t_ != net_.max_batches) return;
-    last_map_ = t_;
-    EvaluateOptions options{.list = setup_.valid_list,
-                            .threads = std::max(1, settings_.threads),
-                            .letter_box = setup_.augment.letter_box,
-                            .conf_thresh = settings_.thresh,
-                            .iou_thresh = settings_.iou_thresh};
-    options.exif = net_.exif == layers::Exif::kApply;
-    EvaluateResult result;
-    try {
-      result = evaluate_training(options);
-    } catch (const Error& error) {
-      log::warning("no mAP at iteration {}, training goes on: {}", t_, error.what());
-      return;
-    }
-    const double map = result.map.map;
-    if (!result.bad_images.empty() && !bad_validation_told_) {
-      bad_validation_told_ = true;
-      log::warning("{}: {} of {} images cannot be used for mAP; the first: {}",
-                   setup_.valid_list.string(), result.bad_images.size(),
-                   result.images + static_cast<std::int64_t>(result.bad_images.size()),
-                   result.bad_images.front().reason);
-    }
-    if (result.map.truths == 0 && !result_.best_map) {
-      log::warning("{}: there are 0 truth boxes in the validation set: its mAP says nothing",
-                   setup_.valid_list.string());
-    }
-    metrics.add_map(t_, map, settings_.iou_thresh);
-    const bool best = !result_.best_map || map >= *result_.best_map;
-    if (best) {
-      result_.best_map = map;
-      checkpoints.save(*model_, "best", seen());
-    }
-    console_.line(
-        fmt::format("\n (next mAP calculation at {} iterations) \n Last accuracy mAP@{:.2f} = "
-                    "{:.2f} %, best = {:.2f} % ",
-                    std::min<std::int64_t>(t_ + every, net_.max_batches), settings_.iou_thresh,
-                    100 * map, 100 * *result_.best_map));
-  }
-
-  // Evaluation runs at the cfg's own size, over the same parameters and in the same memory.
-  EvaluateResult evaluate_training(const EvaluateOptions& options) {
-    const std::unique_ptr<exec::Model> evaluation = memory_.evaluation_model();
-    return evaluate_detector(*evaluation, options, setup_.names,
-                             [&](std::int64_t done, std::int64_t total, double rate) {
-                               console_.progress("mAP", done, total, rate, "images/s");
-                             });
-  }
-
   std::uint64_t seen() const {
     return static_cast<std::uint64_t>(t_) * static_cast<std::uint64_t>(net_.batch);
   }
@@ -392,11 +335,9 @@ class Run {
   std::unique_ptr<exec::Model> model_;
   TrainResult result_;
   std::int64_t t_ = 0;  ///< finished iterations
-  std::int64_t last_map_ = 0;
   double average_loss_ = -1;
   std::int64_t traced_ = 0;
   bool trace_written_ = false;
-  bool bad_validation_told_ = false;
   int skipped_in_a_row_ = 0;
   std::deque<double> recent_;
 };
@@ -404,7 +345,11 @@ class Run {
 }  // namespace
 
 TrainResult train_detector(const TrainSettings& settings, Console& console) {
-  return Run(settings, console).run();
+  return Run(set_up_detector(settings, console), settings, console).run();
+}
+
+TrainResult train_classifier(const TrainSettings& settings, Console& console) {
+  return Run(set_up_classifier(settings, console), settings, console).run();
 }
 
 }  // namespace lantern::train

@@ -57,7 +57,7 @@ TEST(Usage, WrongVerbsAreRefusedInOneLine) {
       {"detectr", "unknown verb 'detectr'"},
       {"partail", "did you mean 'partial'?"},
       {"go", "verb 'go' of Darknet is not part of this program"},
-      {"classifier train a b", "verb 'classifier' is not part of this version"},
+      {"classifier try a b", "verb 'classifier try' is not part of this version"},
       {"detector", "usage: lantern detector <train|test|map|valid>"},
       {"detector trian a b", "want train, test, map, valid"},
       {"detector traim a b", "did you mean 'train'?"},

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "data/detector_samples.hpp"
 #include "test_files.hpp"
 
 namespace lantern::data {
@@ -31,19 +32,20 @@ class LoaderTest : public ::testing::Test {
     }
     dataset_ = dataset;
   }
-  LoaderSpec spec(int threads) const {
-    LoaderSpec spec{.dataset = dataset_};
-    spec.augment = {.net_w = 48,
-                    .net_h = 32,
-                    .classes = 2,
-                    .max_boxes = 8,
-                    .jitter = 0.3F,
-                    .hue = 0.1F,
-                    .saturation = 1.5F,
-                    .exposure = 1.5F,
-                    .mix = MixKind::kMosaic};
-    spec.augment.gaussian_noise = 10;
-    spec.augment.blur = 1;
+  LoaderSpec spec(int threads, int channels = 3) const {
+    AugmentSpec augment{.net_w = 48,
+                        .net_h = 32,
+                        .channels = channels,
+                        .classes = 2,
+                        .max_boxes = 8,
+                        .jitter = 0.3F,
+                        .hue = 0.1F,
+                        .saturation = 1.5F,
+                        .exposure = 1.5F,
+                        .blur = 1,
+                        .gaussian_noise = 10,
+                        .mix = MixKind::kMosaic};
+    LoaderSpec spec{.samples = std::make_shared<DetectorSamples>(dataset_, augment)};
     spec.images_per_iteration = 5;
     spec.seed = 99;
     spec.threads = threads;
@@ -56,7 +58,7 @@ class LoaderTest : public ::testing::Test {
   };
   static std::vector<Copy> take(LoaderSpec spec, int iterations) {
     std::vector<Copy> copies;
-    DetectorLoader loader(std::move(spec));
+    TrainingLoader loader(std::move(spec));
     for (int i = 0; i < iterations; ++i) {
       const Batch& batch = loader.next();
       copies.push_back({{batch.images.begin(), batch.images.end()},
@@ -97,7 +99,7 @@ TEST_F(LoaderTest, EveryImageOnceAPassInANewOrder) {
   make(16);
   LoaderSpec given = spec(2);
   given.images_per_iteration = 4;
-  DetectorLoader loader(given);
+  TrainingLoader loader(given);
   std::vector<std::vector<std::int64_t>> passes;
   for (int pass = 0; pass < 3; ++pass) {
     std::vector<std::int64_t> order;
@@ -170,7 +172,7 @@ TEST_F(LoaderTest, SizesThatChangeByIteration) {
                           .images = times == 1 ? 6 : 2,
                           .first_image = iteration / 2 * 8 + (times == 1 ? 0 : 6)};
   };
-  DetectorLoader loader(given);
+  TrainingLoader loader(given);
   const std::int64_t bytes = loader.bytes();
   EXPECT_EQ(bytes, 4 * 2 * 6 * (3 * 96 * 64 + 8 * 6));
   std::vector<std::int64_t> indices;
@@ -200,7 +202,7 @@ TEST_F(LoaderTest, UnreadableImagesAreReplacedAndCounted) {
     for (const std::string& path : copy.paths)
       EXPECT_TRUE(path != "img/03.png" && path != "img/07.png");
   }
-  DetectorLoader loader(given);
+  TrainingLoader loader(given);
   for (int i = 0; i < 8; ++i) loader.next();
   EXPECT_EQ(loader.stats().bad_images, 2);
 }
@@ -248,8 +250,7 @@ TEST_F(LoaderTest, OneChannelReadsColourAndGreyFiles) {
   dataset->labels.emplace_back();
   dataset->label_files.push_back("img/grey.txt");
   dataset_ = dataset;
-  LoaderSpec given = spec(2);
-  given.augment.channels = 1;
+  const LoaderSpec given = spec(2, 1);
   for (const Copy& copy : take(given, 3)) EXPECT_EQ(copy.images.size(), 5U * 48 * 32);
 }
 
@@ -258,8 +259,8 @@ TEST_F(LoaderTest, EndsAtTheLastIterationAndCanBeDroppedEarly) {
   LoaderSpec given = spec(2);
   given.last_iteration = 2;
   EXPECT_EQ(take(given, 2).size(), 2U);
-  { DetectorLoader unread(spec(4)); }
-  DetectorLoader held(spec(2));
+  { TrainingLoader unread(spec(4)); }
+  TrainingLoader held(spec(2));
   EXPECT_EQ(held.next().iteration, 0);
 }
 
@@ -267,7 +268,7 @@ TEST_F(LoaderTest, SleepsWhileTheQueueIsFull) {
   make(6);
   LoaderSpec given = spec(2);
   given.queue = 2;
-  DetectorLoader loader(given);
+  TrainingLoader loader(given);
   loader.next();
   for (int i = 0; i < 500 && loader.stats().images < 10; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <sstream>
+#include <tuple>
 
 #include "core/file.hpp"
 #include "golden_folder.hpp"
@@ -70,12 +72,64 @@ TEST(Resize, MatchesTheReferencePictures) {
     expect_near(planes, find("flip"), 0, name + " flip");
     const Planes cropped = find("resize_min_center_crop");
     const Planes scaled = find("resize_min");
-    expect_near(resize_shorter_side(source, std::min(scaled.w, scaled.h)), scaled, kTolerance,
-                name + " resize_min");
+    const Extent extent = shorter_side_to({source.w, source.h}, std::min(scaled.w, scaled.h));
+    expect_near(resize(source, extent.w, extent.h), scaled, kTolerance, name + " resize_min");
     expect_near(classifier_eval_crop(source, cropped.w, cropped.h), cropped, kTolerance,
                 name + " centre crop");
   }
   EXPECT_EQ(compared, 21);
+}
+
+TEST(EvalView, CentreCropIsTheResizedPicturesMiddle) {
+  for (const auto& [w, h, net_w, net_h] :
+       {std::tuple{48, 32, 32, 32}, {31, 70, 24, 20}, {20, 20, 12, 30}, {2, 900, 16, 16}}) {
+    const Image image = random_image(w, h, 3, 8);
+    const Extent extent = shorter_side_to({w, h}, net_w);
+    EXPECT_EQ(std::min(extent.w, extent.h), net_w);
+    const Planes whole = resize(to_planes(image), extent.w, extent.h);
+    const Planes got =
+        prepare_eval_image(image, {.net_w = net_w, .net_h = net_h, .view = EvalView::kCentreCrop});
+    ASSERT_EQ(got.w, net_w);
+    ASSERT_EQ(got.h, net_h);
+    const int left = (extent.w - net_w) / 2, top = (extent.h - net_h) / 2;
+    for (int c = 0; c < 3; ++c) {
+      for (int y = 0; y < net_h; ++y) {
+        for (int x = 0; x < net_w; ++x) {
+          const int from_x = std::clamp(left + x, 0, extent.w - 1);
+          const int from_y = std::clamp(top + y, 0, extent.h - 1);
+          ASSERT_EQ(
+              got.data[static_cast<std::size_t>((c * net_h + y) * net_w + x)],
+              whole.data[static_cast<std::size_t>((c * extent.h + from_y) * extent.w + from_x)])
+              << w << " x " << h << " at " << x << ", " << y;
+        }
+      }
+    }
+  }
+}
+
+TEST(EvalView, TenCropsAreFiveWindowsPlainAndMirrored) {
+  constexpr int kNet = 40, kSide = kNet + 32;
+  const Image image = random_image(60, 90, 1, 9);
+  const EvalSpec spec{.net_w = kNet, .net_h = kNet, .channels = 1, .view = EvalView::kTenCrops};
+  std::vector<float> got(spec.floats());
+  ASSERT_EQ(got.size(), 10U * kNet * kNet);
+  prepare_eval_image(image, spec, got);
+  Planes whole = resize(to_planes(image), kSide, kSide);
+  const std::pair<int, int> offsets[5] = {{-32, -32}, {32, -32}, {0, 0}, {-32, 32}, {32, 32}};
+  std::size_t at = 0;
+  for (int mirrored = 0; mirrored < 2; ++mirrored) {
+    for (const auto& [dx, dy] : offsets) {
+      for (int y = 0; y < kNet; ++y) {
+        for (int x = 0; x < kNet; ++x, ++at) {
+          const int from_x = std::clamp(dx + x, 0, kSide - 1);
+          const int from_y = std::clamp(dy + y, 0, kSide - 1);
+          ASSERT_EQ(got[at], whole.data[static_cast<std::size_t>(from_y * kSide + from_x)])
+              << mirrored << ": " << dx << ", " << dy;
+        }
+      }
+    }
+    flip_horizontal(whole);
+  }
 }
 
 TEST(Resize, LastRowAndColumnAreTheSourcesLast) {
