@@ -76,9 +76,9 @@ void Model::initialise(std::uint64_t seed) {
     const Shape& shape = lowered_.graph.type(binding.tensor).shape;
     std::vector<float> values(static_cast<std::size_t>(shape.elements()), 0.0F);
     const layers::Layer& layer = network_.layers[static_cast<std::size_t>(binding.layer)];
-    if (binding.array == "scales") {
+    if (binding.array == "scales" || binding.array.ends_with(".scales")) {
       std::ranges::fill(values, 1.0F);
-    } else if (binding.array == "weights" && shape.rank() >= 2) {
+    } else if (layers::is_weights(binding.array) && shape.rank() >= 2) {
       const auto fan_in = static_cast<float>(shape.elements() / shape[0]);
       const float reach = std::sqrt(2.0F / fan_in);
       Rng rng(seed, "initial " + binding.array, 0, static_cast<std::uint32_t>(layer.index));
@@ -168,6 +168,20 @@ void Model::abandon_iteration() {
     if (!binding.next) continue;
     const std::span<const std::byte> committed = executor_->bytes(binding.tensor);
     std::memcpy(executor_->bytes(*binding.next).data(), committed.data(), committed.size());
+  }
+  for (const layers::StateBinding& state : lowered_.states) {
+    if (!state.committed) continue;
+    const std::span<const std::byte> committed = executor_->bytes(*state.committed);
+    std::memcpy(executor_->bytes(state.tensor).data(), committed.data(), committed.size());
+  }
+}
+
+void Model::forget_states() {
+  for (const layers::StateBinding& state : lowered_.states) {
+    for (const TensorId tensor : {state.tensor, state.committed.value_or(state.tensor)}) {
+      const std::span<std::byte> bytes = executor_->bytes(tensor);
+      std::memset(bytes.data(), 0, bytes.size());
+    }
   }
 }
 

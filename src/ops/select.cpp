@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.hpp"
 #include "ops/reorder.hpp"
@@ -16,6 +17,22 @@ using graph::Op;
 using graph::SelectedOp;
 using graph::SelectedTensor;
 using graph::TensorId;
+
+// A sum of a parameter that another op of the same mini-batch has begun: what is there is of this
+// iteration, also in its first mini-batch.
+class JoiningKernel final : public Kernel {
+ public:
+  explicit JoiningKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  void prepare(std::int64_t images) override { kernel_->prepare(images); }
+  void run(std::span<void* const> operands, const RunContext& context) override {
+    RunContext later = context;
+    later.subdivision = std::max(1, context.subdivision);
+    kernel_->run(operands, later);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
 
 class Selector {
  public:
@@ -166,6 +183,17 @@ class Selector {
     return op.accumulates[output] && !chosen.accumulates[output];
   }
 
+  // Whether the op adds to a parameter's gradient that another op of its program has written.
+  bool joins_a_sum(const Op& op) {
+    if (op.program != graph::ProgramKind::kMiniBatch) return false;
+    bool joins = false;
+    for (const TensorId output : op.outputs) {
+      if (graph_.tensor(output).role == graph::Role::kParameterGradient)
+        joins |= !begun_.insert(index(output)).second;
+    }
+    return joins;
+  }
+
   void add(const Op& op) {
     Op chosen = op;
     KernelChoice choice = choose(op);
@@ -175,6 +203,7 @@ class Selector {
         chosen.accumulates[i] = false;
     }
     if (chosen.accumulates != op.accumulates) choice = choose(chosen);
+    if (joins_a_sum(op)) choice.kernel = std::make_unique<JoiningKernel>(std::move(choice.kernel));
     SelectedOp selected{.op = std::string(op.def->name),
                         .kernel = choice.name,
                         .label = op.outputs.empty() ? "" : graph_.tensor(op.outputs[0]).name,
@@ -220,7 +249,8 @@ class Selector {
   SelectOptions options_;
   std::vector<std::optional<Layout>> layouts_;
   std::vector<Converted> converted_;
-  std::vector<bool> undivided_;  // parallel to the selected tensors
+  std::vector<bool> undivided_;            // parallel to the selected tensors
+  std::unordered_set<std::size_t> begun_;  // parameter gradients that an op has written
   graph::ProgramKind program_ = graph::ProgramKind::kMiniBatch;
   Selection result_;
 };
