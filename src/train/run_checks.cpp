@@ -36,6 +36,15 @@ RunSetup set_up_checked_run(const TrainSettings& settings, Console& console) {
         "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
         net.max_batches, std::max(6000, 2000 * setup.classes));
   }
+  const auto sequences = [&](bool asked, const char* key) {
+    if (!asked) return;
+    throw Error(ErrorCode::kInvalidConfig, setup.network.path,
+                "error: [net] {} is not supported by this verb: it loads single pictures, no "
+                "sequences of frames; remove the key",
+                key);
+  };
+  sequences(net.time_steps > 1, "time_steps");
+  sequences(net.track != 0, "track");
   const bool rollback = settings.on_nan.empty() ? net.on_nan == layers::OnNan::kRollback
                                                 : settings.on_nan == "rollback";
   if (rollback) {
