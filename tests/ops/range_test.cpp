@@ -145,6 +145,39 @@ size=1
 activation=linear
 [cost]
 type=sse
+)",
+    R"([net]
+width=6
+height=6
+channels=3
+batch=7
+max_batches=100
+learning_rate=0.01
+[convolutional]
+filters=20
+size=3
+pad=1
+activation=leaky
+[crnn]
+hidden=18
+output=20
+size=3
+pad=1
+batch_normalize=1
+activation=leaky
+[conv_lstm]
+output=20
+size=3
+pad=1
+bottleneck=1
+shortcut=1
+time_normalizer=0.5
+[history]
+history_size=2
+[gru]
+output=20
+[cost]
+type=sse
 )"};
 
 // Ops that run whole, with the reason.
@@ -154,8 +187,11 @@ constexpr std::array kWhole{
     std::string_view{"batch_norm_rolling"},       // on values per channel
     std::string_view{"cross_batch_merge"},        // on values per channel
     std::string_view{"finite_check"},             // on parameter gradients
+    std::string_view{"join_images"},              // its inputs have fewer images than its output
     std::string_view{"linear_backward_weights"},  // sums in registers; its operands are vectors
+    std::string_view{"place_images"},             // as slice_images
     std::string_view{"sgd_step"},                 // on parameters
+    std::string_view{"slice_images"},             // its output has fewer images than its input
 };
 
 std::vector<std::string> networks() {
