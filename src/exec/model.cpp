@@ -57,6 +57,10 @@ SharedState state_of(const Compiled& compiled) {
   return {std::move(layouts), std::move(places)};
 }
 
+namespace {
+void fill_zero(std::span<std::byte> bytes) { std::ranges::fill(bytes, std::byte{0}); }
+}  // namespace
+
 Model::Model(layers::Network network, const ModelOptions& options)
     : Model(network, options, compile(network, options)) {}
 
@@ -68,6 +72,10 @@ Model::Model(layers::Network network, const ModelOptions& options, Compiled comp
   executor.threads = options_.threads;
   executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program),
                                          executor);
+  // In a shared arena the programs of others may have lain where pictures leave their state.
+  for (const layers::StateBinding& state : lowered_.states) {
+    if (state.program == ProgramKind::kForward) fill_zero(executor_->bytes(state.tensor));
+  }
 }
 
 void Model::initialise(std::uint64_t seed) {
@@ -178,10 +186,8 @@ void Model::abandon_iteration() {
 
 void Model::forget_states() {
   for (const layers::StateBinding& state : lowered_.states) {
-    for (const TensorId tensor : {state.tensor, state.committed.value_or(state.tensor)}) {
-      const std::span<std::byte> bytes = executor_->bytes(tensor);
-      std::memset(bytes.data(), 0, bytes.size());
-    }
+    fill_zero(executor_->bytes(state.tensor));
+    if (state.committed) fill_zero(executor_->bytes(*state.committed));
   }
 }
 

@@ -235,6 +235,25 @@ TEST_P(Recurrent, InferenceGoesOnFromPictureToPicture) {
 INSTANTIATE_TEST_SUITE_P(Sections, Recurrent, ::testing::ValuesIn(kSections),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+TEST(RecurrentStates, OfInferenceBeginAtZeroInAnArenaThatOthersHaveUsed) {
+  const layers::Network network = load("[crnn]\nhidden=5\noutput=5\npad=1\n", "", 1);
+  const auto arena = std::make_shared<device::Arena>(Bytes{1 << 20});
+  const auto first_picture = [&](const exec::ModelOptions& options) {
+    exec::Model model(network, options);
+    model.initialise(1);
+    model.forward(Floats(static_cast<std::size_t>(network.input().elements()), 0.5F));
+    return model.executor().read(*model.lowered().forward_outputs[0]);
+  };
+  exec::ModelOptions options{.plan = {.keep_everything = true}};
+  const Floats fresh = first_picture(options);
+  options.executor = [&](const plan::Program& program) {
+    EXPECT_LE(program.arena_bytes, arena->bytes());
+    return exec::ExecutorOptions{.arena = arena};
+  };
+  std::memset(arena->at(0), 0x3f, static_cast<std::size_t>(arena->bytes()));
+  EXPECT_EQ(first_picture(options), fresh);
+}
+
 // What training keeps between mini-batches.
 struct Keeping {
   const char* section;

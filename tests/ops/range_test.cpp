@@ -151,6 +151,7 @@ width=6
 height=6
 channels=3
 batch=7
+time_steps=2
 max_batches=100
 learning_rate=0.01
 [convolutional]
@@ -210,8 +211,9 @@ layers::Lowered lower(const std::string& cfg) {
   Diagnostics diagnostics;
   const layers::Network network = layers::load_network("case.cfg", cfg, diagnostics);
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
-  return layers::lower(network,
-                       {.training = true, .mini_batch = kImages, .forward_batch = kImages});
+  return layers::lower(
+      network,
+      {.training = true, .mini_batch = kImages * network.net.time_steps, .forward_batch = kImages});
 }
 
 TEST(Ranges, EveryKernelGivesTheBitsOfTheWholeMiniBatch) {
