@@ -72,7 +72,7 @@ class Recurrence {
   graph::TensorId op(const graph::OpDef& def, std::shared_ptr<const graph::OpParams> params,
                      std::vector<graph::TensorId> inputs, const std::string& what);
 
-  /// The state before the first time step: `channels` maps of the section's size.
+  /// The state before the first time step, [images(), C, H, W].
   graph::TensorId initial_state(const std::string& name, const Shape& shape, Carry in_training);
   /// The state after the last one, for initial_state(name) of the next run.
   void keep_state(const std::string& name, graph::TensorId last);

@@ -66,7 +66,6 @@ layers::Network load(const std::string& section, const std::string& net = "",
   return network;
 }
 
-Values doubles(const Floats& values) { return {values.begin(), values.end()}; }
 Floats floats(const Values& values) {
   Floats out(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) out[i] = static_cast<float>(values[i]);
@@ -315,6 +314,25 @@ TEST(RecurrentStates, GoOnWhereASequenceSpansMiniBatches) {
       subject.run(subject.no_truth(), {.iteration = 1, .subdivision = subdivision});
       expect_close(subject.output(), reference.run(subject.input, subject.arrays, true), 1e-5,
                    "output of mini-batch " + std::to_string(subdivision));
+    }
+  }
+}
+
+// As [connected] does; a convolution does not.
+TEST(RecurrentSubLayers, ClampTheirGradientsWhereTheyAreConnected) {
+  for (const auto& [section, want] :
+       {std::pair{"[rnn]\noutput=4\nactivation=linear\n", 1.0F},
+        {"[crnn]\noutput=4\nsize=1\nactivation=linear\n", 9 * 5.0F}}) {
+    const layers::Network network = load(section);
+    exec::Model model(network, {.training = true, .mini_batch = kImages, .forward_batch = 0});
+    const auto values = [&](const layers::Dims& dims, float value) {
+      return Floats(static_cast<std::size_t>(kImages * dims.elements()), value);
+    };
+    // All weights are 0, so the gradient of every output value is its truth.
+    model.run_mini_batch(values(network.input(), 1), values(network.layers[0].out, 5), {});
+    for (const layers::ParameterBinding& binding : model.lowered().parameters) {
+      if (binding.array != "output.biases") continue;
+      EXPECT_EQ(model.executor().read(*binding.gradient), Floats(4, want * kImages)) << section;
     }
   }
 }
