@@ -40,7 +40,7 @@ TEST_P(RecurrentWeights, GoThroughAModelInTheOrderOfTheFile) {
   std::filesystem::create_directories(folder);
   const WeightsLayout layout = weights_layout(network);
   for (const std::int32_t minor : {2, 1001}) {
-    const WeightsHeader header{.minor = minor};
+    const WeightsHeader header{.minor = minor, .revision = 0};
     const std::vector<float> values = counted(network.parameters());
     std::string bytes(static_cast<std::size_t>(header.size()), '\0');
     std::memcpy(bytes.data() + 4, &minor, sizeof minor);
