@@ -133,9 +133,10 @@ std::string table_text(const PlanAnswer& answer) {
                     percent(row.slowdown()), percent(row.bound()), row.program.prediction.chunks,
                     row.limited, slow ? " (slower than asked for)" : "");
   }
-  if (answer.network.net.batch <= 1) return text + "an iteration is one mini-batch\n";
+  const layers::NetSpec& net = answer.network.net;
+  if (net.batch <= 1) return text + "an iteration is one mini-batch\n";
   return text + fmt::format("iterations are of {} images or one mini-batch, whichever is more\n",
-                            answer.network.net.batch);
+                            std::int64_t{net.batch} * net.time_steps);
 }
 
 std::string holdings_text(const PlanRow& row, const Budget& budget) {

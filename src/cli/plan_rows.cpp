@@ -30,7 +30,7 @@ RowPlanner::RowPlanner(const layers::Network& network, const Budget& budget, int
 
 PlanRow RowPlanner::plan(std::int64_t mini_batch, Effort effort) {
   PlanRow row{.mini_batch = mini_batch};
-  const std::int64_t batch = network_.net.batch;
+  const std::int64_t batch = std::int64_t{network_.net.batch} * network_.net.time_steps;
   row.subdivisions = std::max<std::int64_t>(1, ceil_div(batch, mini_batch));
   const layers::Lowered lowered =
       layers::lower(network_, {.training = true, .mini_batch = mini_batch, .forward_batch = 0});
@@ -81,6 +81,7 @@ bool RowPlanner::is_good(const PlanRow& row) const {
 }
 
 std::int64_t RowPlanner::largest(std::int64_t from) {
+  const std::int64_t unit = network_.net.time_steps;  // a mini-batch holds whole sequences
   std::int64_t good = from;
   std::int64_t bad = from * 2;
   while (bad <= kMostImages && is_good(plan(bad, Effort::kQuick))) {
@@ -89,8 +90,8 @@ std::int64_t RowPlanner::largest(std::int64_t from) {
   }
   if (bad > kMostImages) return good;
   // Eighths are near enough for a choice.
-  while (bad - good > std::max<std::int64_t>(1, good / 8)) {
-    const std::int64_t middle = (good + bad) / 2;
+  while (bad - good > std::max(unit, good / 8)) {
+    const std::int64_t middle = (good + bad) / 2 / unit * unit;
     (is_good(plan(middle, Effort::kQuick)) ? good : bad) = middle;
   }
   return good;

@@ -79,7 +79,10 @@ constexpr std::array kPlanFlags{
 std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers::Network& network) {
   if (!arguments.has("mini_batch")) {
     for (const char* flag : {"device", "memory", "host_memory", "disk_memory", "max_slowdown"}) {
-      if (arguments.has(flag)) return {8, 16, 32, 64, 128};
+      if (!arguments.has(flag)) continue;
+      std::vector<std::int64_t> sizes{8, 16, 32, 64, 128};
+      for (std::int64_t& size : sizes) size *= network.net.time_steps;
+      return sizes;
     }
     return {network.minibatch()};
   }

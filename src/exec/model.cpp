@@ -57,6 +57,10 @@ SharedState state_of(const Compiled& compiled) {
   return {std::move(layouts), std::move(places)};
 }
 
+namespace {
+void fill_zero(std::span<std::byte> bytes) { std::ranges::fill(bytes, std::byte{0}); }
+}  // namespace
+
 Model::Model(layers::Network network, const ModelOptions& options)
     : Model(network, options, compile(network, options)) {}
 
@@ -68,6 +72,10 @@ Model::Model(layers::Network network, const ModelOptions& options, Compiled comp
   executor.threads = options_.threads;
   executor_ = std::make_unique<Executor>(std::move(compiled.selection), std::move(compiled.program),
                                          executor);
+  // In a shared arena the programs of others may have lain where pictures leave their state.
+  for (const layers::StateBinding& state : lowered_.states) {
+    if (state.program == ProgramKind::kForward) fill_zero(executor_->bytes(state.tensor));
+  }
 }
 
 void Model::initialise(std::uint64_t seed) {
@@ -80,9 +88,9 @@ void Model::initialise(std::uint64_t seed) {
       Rng rng(seed, "initial " + binding.array, 0, static_cast<std::uint32_t>(layer.index));
       for (float& value : values)
         value = binding.start->mean + rng.uniform(-1.0F, 1.0F) * binding.start->reach;
-    } else if (binding.array == "scales") {
+    } else if (binding.array == "scales" || binding.array.ends_with(".scales")) {
       std::ranges::fill(values, 1.0F);
-    } else if (binding.array == "weights" && shape.rank() >= 2) {
+    } else if (layers::is_weights(binding.array) && shape.rank() >= 2) {
       const auto fan_in = static_cast<float>(shape.elements() / shape[0]);
       const float reach = std::sqrt(2.0F / fan_in);
       Rng rng(seed, "initial " + binding.array, 0, static_cast<std::uint32_t>(layer.index));
@@ -172,6 +180,18 @@ void Model::abandon_iteration() {
     if (!binding.next) continue;
     const std::span<const std::byte> committed = executor_->bytes(binding.tensor);
     std::memcpy(executor_->bytes(*binding.next).data(), committed.data(), committed.size());
+  }
+  for (const layers::StateBinding& state : lowered_.states) {
+    if (!state.committed) continue;
+    const std::span<const std::byte> committed = executor_->bytes(*state.committed);
+    std::memcpy(executor_->bytes(state.tensor).data(), committed.data(), committed.size());
+  }
+}
+
+void Model::forget_states() {
+  for (const layers::StateBinding& state : lowered_.states) {
+    fill_zero(executor_->bytes(state.tensor));
+    if (state.committed) fill_zero(executor_->bytes(*state.committed));
   }
 }
 

@@ -104,8 +104,12 @@ class Model {
   std::optional<std::string> find_non_finite_gradient(const ops::RunContext& context);
   /// Changes parameters, momentum and rolling statistics.
   void update(const ops::RunContext& context);
-  /// Drops the iteration: rolling statistics go back to those of the last update.
+  /// Drops the iteration: rolling statistics and the states of recurrent layers go back to those of
+  /// the last update.
   void abandon_iteration();
+
+  /// Recurrent layers start again from zero: what comes next has nothing to do with what was.
+  void forget_states();
 
   /// Name of the first tensor, in program order, that the last mini-batch fills with a value that
   /// is not finite.

@@ -7,7 +7,10 @@
 namespace lantern::graph {
 
 GradientBuilder::GradientBuilder(Graph& graph, const std::function<bool(TensorId)>& is_trainable)
-    : graph_(graph), forward_ops_(graph.ops().size()), needed_(graph.tensors().size(), false) {
+    : graph_(graph),
+      forward_ops_(graph.ops().size()),
+      needed_(graph.tensors().size(), false),
+      readers_(graph.tensors().size(), 0) {
   for (std::size_t i = 0; i < graph.tensors().size(); ++i) {
     const auto id = static_cast<TensorId>(i);
     const Role role = graph.tensor(id).role;
@@ -15,8 +18,9 @@ GradientBuilder::GradientBuilder(Graph& graph, const std::function<bool(TensorId
   }
   for (std::size_t i = 0; i < forward_ops_; ++i) {
     const Op& op = graph_.ops()[i];
-    if (op.program != ProgramKind::kMiniBatch || op.def->gradient == nullptr || !op.differentiable)
-      continue;
+    if (op.program != ProgramKind::kMiniBatch) continue;
+    for (const TensorId input : op.inputs) ++readers_[index(input)];
+    if (op.def->gradient == nullptr || !op.differentiable) continue;
     const bool any =
         std::ranges::any_of(op.inputs, [&](TensorId id) { return needed_[index(id)]; });
     if (!any) continue;
@@ -62,16 +66,6 @@ void GradientBuilder::share_gradient(TensorId tensor, TensorId other, const OpDe
   if (!borrowed) return;
   borrowed_.insert(static_cast<std::uint32_t>(tensor));
   unfinished_.insert(static_cast<std::uint32_t>(tensor));
-}
-
-int GradientBuilder::readers(TensorId tensor) const {
-  int count = 0;
-  for (std::size_t i = 0; i < forward_ops_; ++i) {
-    const Op& op = graph_.ops()[i];
-    if (op.program == ProgramKind::kMiniBatch)
-      count += static_cast<int>(std::ranges::count(op.inputs, tensor));
-  }
-  return count;
 }
 
 void GradientBuilder::emit(const OpDef& def, std::shared_ptr<const OpParams> params,

@@ -40,7 +40,7 @@ class GradientBuilder {
     return borrowed_.contains(static_cast<std::uint32_t>(tensor));
   }
   /// Number of ops of the program that read a forward tensor.
-  int readers(TensorId tensor) const;
+  int readers(TensorId tensor) const { return readers_[index(tensor)]; }
 
   void emit(const OpDef& def, std::shared_ptr<const OpParams> params, std::vector<TensorId> inputs,
             const std::vector<GradientTarget>& outputs);
@@ -59,6 +59,7 @@ class GradientBuilder {
   std::vector<TensorId> current_outputs_;  // of the op whose rule runs
   const OpDef* copy_ = nullptr;            // set with the first shared gradient
   std::vector<bool> needed_;
+  std::vector<int> readers_;  // of the forward tensors
   std::unordered_map<std::uint32_t, TensorId> gradients_;
   std::unordered_set<std::uint32_t> borrowed_;    // every borrower
   std::unordered_set<std::uint32_t> unfinished_;  // borrowers whose producer's rule has not run

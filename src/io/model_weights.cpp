@@ -15,17 +15,16 @@ WeightsLayout weights_layout(const layers::Network& network) {
     WeightsLayer entry{.layer = layer.index, .section = layer.section};
     entry.dontload = layer.common.dontload != 0;
     entry.dontloadscales = layer.common.dontloadscales != 0;
-    std::int64_t rows = layer.out.c;
-    bool connected = false;
-    if (const auto* conv = std::get_if<layers::ConvolutionalSpec>(&layer.spec)) {
-      entry.flipped = conv->flipped != 0;
-      rows = conv->filters;
-    } else if (const auto* full = std::get_if<layers::ConnectedSpec>(&layer.spec)) {
-      rows = full->output;
-      connected = true;
-    }
+    const auto* conv = std::get_if<layers::ConvolutionalSpec>(&layer.spec);
+    entry.flipped = conv != nullptr && conv->flipped != 0;
+    const bool connected = std::holds_alternative<layers::ConnectedSpec>(layer.spec) ||
+                           std::holds_alternative<layers::RnnSpec>(layer.spec) ||
+                           std::holds_alternative<layers::GruSpec>(layer.spec) ||
+                           std::holds_alternative<layers::LstmSpec>(layer.spec);
+    std::int64_t rows = 0;  // of the matrix to come: its layer or sub-layer has named its biases
     for (const layers::ParameterArray& array : arrays) {
-      const bool matrix = array.name == kWeights;
+      if (array.name.ends_with(kBiases)) rows = array.count;
+      const bool matrix = (connected || conv != nullptr) && layers::is_weights(array.name);
       entry.arrays.push_back({array.name, array.count, matrix ? rows : 0, matrix && connected});
     }
     layout.push_back(std::move(entry));

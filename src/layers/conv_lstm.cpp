@@ -1,4 +1,4 @@
-#include "layers/layer_def.hpp"
+#include "layers/recurrence.hpp"
 
 namespace lantern::layers {
 namespace {
@@ -74,40 +74,6 @@ void finish(S& s, cfg::SectionReader&) {
   if (s.size == 1) s.dilation = 1;
 }
 
-struct Sub {
-  std::string_view name;
-  ConvShape conv;
-};
-
-// In the order of the weights file.
-std::vector<Sub> sub_layers(const S& s, std::int64_t channels) {
-  const auto conv = [&](std::int64_t from) {
-    return ConvShape{.filters = s.output,
-                     .channels = from,
-                     .groups = s.groups,
-                     .size = s.size,
-                     .stride_x = s.stride,
-                     .stride_y = s.stride,
-                     .padding = s.padding,
-                     .dilation = s.dilation};
-  };
-  const std::int64_t state = s.output;
-  std::vector<Sub> subs;
-  if (s.peephole != 0) {
-    for (const char* name : {"vf.", "vi.", "vo."}) subs.push_back({name, conv(state)});
-  }
-  if (s.bottleneck != 0) {
-    subs.push_back({"wf.", conv(2 * state)});
-  } else {
-    for (const char* name : {"wf.", "wi.", "wg.", "wo."}) subs.push_back({name, conv(state)});
-  }
-  // With a bottleneck the gates see its output, which has the channels of the state.
-  for (const char* name : {"uf.", "ui.", "ug.", "uo."}) {
-    subs.push_back({name, conv(s.bottleneck != 0 ? state : channels)});
-  }
-  return subs;
-}
-
 void shape(ShapeContext& context, Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
   if (s.bottleneck != 0 && layer.in.c != s.output) {
@@ -117,9 +83,10 @@ void shape(ShapeContext& context, Layer& layer) {
     return;
   }
   double bflops = 0;
-  for (const Sub& sub : sub_layers(s, layer.in.c)) {
-    if (!sub.conv.check(context, layer, layer.in)) return;
-    const Dims out{sub.conv.out_w(layer.in.w), sub.conv.out_h(layer.in.h), s.output};
+  for (const SubLayer& part : sub_layers(s, layer.in)) {
+    const ConvShape& conv = *part.conv;
+    if (!conv.check(context, layer, layer.in)) return;
+    const Dims out{conv.out_w(layer.in.w), conv.out_h(layer.in.h), s.output};
     if (out.w != layer.in.w || out.h != layer.in.h) {
       context.error(
           layer, "size",
@@ -128,7 +95,7 @@ void shape(ShapeContext& context, Layer& layer) {
           to_string(layer.in), to_string(out));
       return;
     }
-    bflops += sub.conv.bflops(out, s.xnor != 0);
+    bflops += conv.bflops(out, s.xnor != 0);
   }
   layer.out = {layer.in.w, layer.in.h, s.output};
   layer.bflops = bflops + (s.peephole != 0 ? 12.0 : 9.0) *
@@ -138,14 +105,39 @@ void shape(ShapeContext& context, Layer& layer) {
 
 std::vector<ParameterArray> parameters(const Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
-  std::vector<ParameterArray> arrays;
-  for (const Sub& sub : sub_layers(s, layer.in.c)) {
-    append_conv_arrays(arrays, sub.name, s.output, sub.conv.weights(), s.batch_normalize != 0);
-  }
-  return arrays;
+  return arrays_of(sub_layers(s, layer.in), s.batch_normalize != 0);
 }
 
 }  // namespace
+
+std::vector<SubLayer> sub_layers(const ConvLstmSpec& s, const Dims& in) {
+  const std::int64_t state = s.output;
+  std::vector<SubLayer> parts;
+  const auto add = [&](std::initializer_list<std::string_view> names, std::int64_t from) {
+    for (const std::string_view name : names) {
+      parts.push_back({.name = name,
+                       .inputs = from,
+                       .outputs = state,
+                       .conv = ConvShape{.filters = state,
+                                         .channels = from,
+                                         .groups = s.groups,
+                                         .size = s.size,
+                                         .stride_x = s.stride,
+                                         .stride_y = s.stride,
+                                         .padding = s.padding,
+                                         .dilation = s.dilation}});
+    }
+  };
+  if (s.peephole != 0) add({"vf.", "vi.", "vo."}, state);
+  if (s.bottleneck != 0) {
+    add({"wf."}, 2 * state);
+  } else {
+    add({"wf.", "wi.", "wg.", "wo."}, state);
+  }
+  // With a bottleneck the gates see its output, which has the channels of the state.
+  add({"uf.", "ui.", "ug.", "uo."}, s.bottleneck != 0 ? state : in.c);
+  return parts;
+}
 
 extern const LayerDef kConvLstm;
 const LayerDef kConvLstm{.name = "conv_lstm",

@@ -1,4 +1,4 @@
-#include "layers/layer_def.hpp"
+#include "layers/recurrence.hpp"
 
 namespace lantern::layers {
 namespace {
@@ -62,24 +62,11 @@ void finish(S& s, cfg::SectionReader&) {
   if (s.size == 1) s.dilation = 1;
 }
 
-std::array<ConvShape, 3> sub_layers(const S& s, std::int64_t channels) {
-  const auto conv = [&](std::int64_t from, std::int64_t to) {
-    return ConvShape{.filters = to,
-                     .channels = from,
-                     .groups = s.groups,
-                     .size = s.size,
-                     .stride_x = s.stride,
-                     .stride_y = s.stride,
-                     .padding = s.padding,
-                     .dilation = s.dilation};
-  };
-  return {conv(channels, s.hidden), conv(s.hidden, s.hidden), conv(s.hidden, s.output)};
-}
-
 void shape(ShapeContext& context, Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
   double bflops = 0;
-  for (const ConvShape& conv : sub_layers(s, layer.in.c)) {
+  for (const SubLayer& part : sub_layers(s, layer.in)) {
+    const ConvShape& conv = *part.conv;
     if (!conv.check(context, layer, layer.in)) return;
     const Dims out{conv.out_w(layer.in.w), conv.out_h(layer.in.h), conv.filters};
     if (out.w != layer.in.w || out.h != layer.in.h) {
@@ -98,17 +85,28 @@ void shape(ShapeContext& context, Layer& layer) {
 
 std::vector<ParameterArray> parameters(const Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
-  std::vector<ParameterArray> arrays;
-  constexpr std::array<std::string_view, 3> kNames{"input.", "self.", "output."};
-  const auto convs = sub_layers(s, layer.in.c);
-  for (std::size_t i = 0; i < convs.size(); ++i) {
-    append_conv_arrays(arrays, kNames[i], convs[i].filters, convs[i].weights(),
-                       s.batch_normalize != 0);
-  }
-  return arrays;
+  return arrays_of(sub_layers(s, layer.in), s.batch_normalize != 0);
 }
 
 }  // namespace
+
+std::vector<SubLayer> sub_layers(const CrnnSpec& s, const Dims& in) {
+  const auto part = [&](std::string_view name, std::int64_t from, std::int64_t to) {
+    return SubLayer{.name = name,
+                    .inputs = from,
+                    .outputs = to,
+                    .conv = ConvShape{.filters = to,
+                                      .channels = from,
+                                      .groups = s.groups,
+                                      .size = s.size,
+                                      .stride_x = s.stride,
+                                      .stride_y = s.stride,
+                                      .padding = s.padding,
+                                      .dilation = s.dilation}};
+  };
+  return {part("input.", in.c, s.hidden), part("self.", s.hidden, s.hidden),
+          part("output.", s.hidden, s.output)};
+}
 
 extern const LayerDef kCrnn;
 const LayerDef kCrnn{.name = "crnn",

@@ -79,6 +79,18 @@ void lower_layer(LowerContext& context, const Layer& layer) {
           lower_detection(context, layer, spec);
         } else if constexpr (std::is_same_v<S, ContrastiveSpec>) {
           lower_contrastive(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, RnnSpec>) {
+          lower_rnn(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, CrnnSpec>) {
+          lower_crnn(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, GruSpec>) {
+          lower_gru(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, LstmSpec>) {
+          lower_lstm(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, ConvLstmSpec>) {
+          lower_conv_lstm(context, layer, spec);
+        } else if constexpr (std::is_same_v<S, HistorySpec>) {
+          lower_history(context, layer, spec);
         } else {
           refuse(layer,
                  "sections of this kind are read and checked, but this version cannot run them");
@@ -89,7 +101,7 @@ void lower_layer(LowerContext& context, const Layer& layer) {
 
 // The whole program is refused before anything is built when [net] asks for what this version does
 // not do.
-void check_net(const Network& network, bool training) {
+void check_net(const Network& network, const LowerOptions& options) {
   const NetSpec& net = network.net;
   const auto no = [&](bool asked, const char* key, const char* why) {
     if (asked)
@@ -98,7 +110,7 @@ void check_net(const Network& network, bool training) {
   };
   no(net.resize_mode == ResizeMode::kSame, "resize_mode=same",
      "training and testing resize as Darknet does, each in its own way; remove the key");
-  if (!training) return;
+  if (!options.training) return;
   no(net.freeze_bn != 0, "freeze_bn",
      "batch normalisation always learns in this version; remove the key");
   no(net.unsupervised != 0, "unsupervised", "images are trained on with their own classes only");
@@ -109,12 +121,16 @@ void check_net(const Network& network, bool training) {
   no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 ||
          net.num_sigmas_reject_badlabels > 0,
      "rejection of bad labels", "this version has no such filter; remove the keys");
-  no(net.time_steps > 1, "time_steps", "this version has no recurrent layers");
-  no(net.track != 0, "track", "this version does not load sequences");
   no(net.precision != Precision::kFp32, "precision",
      "this version computes in fp32; remove the key");
   no(net.conv_algorithm == ConvAlgorithm::kWinograd, "conv_algorithm=winograd",
      "its results depend on how many images one call has");
+  if (options.mini_batch % net.time_steps != 0) {
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: [net] time_steps={} does not divide the mini-batch of {} images; a "
+                "mini-batch holds whole sequences",
+                net.time_steps, options.mini_batch);
+  }
 }
 
 }  // namespace
@@ -159,7 +175,7 @@ void LowerContext::set_output(int layer, TensorId tensor) {
 }
 
 std::string LowerContext::tensor_name(const Layer& layer, const std::string& what) const {
-  return fmt::format("{}L{}.{}", training_ ? "" : "forward.", layer.index, what);
+  return fmt::format("{}L{}.{}{}", training_ ? "" : "forward.", layer.index, part_names_, what);
 }
 
 const Layer& LowerContext::owner(const Layer& layer) const {
@@ -218,14 +234,14 @@ TensorId LowerContext::activate(TensorId x, ops::Activation activation, const La
 std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer,
                                                   bool across_mini_batches) {
   const Shape channels{shape(x).c()};
-  const TensorId scales = parameter(layer, "scales", channels);
-  const TensorId biases = parameter(layer, "biases", channels);
-  const TensorId rolling_mean = state(layer, "rolling_mean", channels);
-  const TensorId rolling_variance = state(layer, "rolling_variance", channels);
+  const TensorId scales = parameter(layer, part_arrays_ + "scales", channels);
+  const TensorId biases = parameter(layer, part_arrays_ + "biases", channels);
+  const TensorId rolling_mean = state(layer, part_arrays_ + "rolling_mean", channels);
+  const TensorId rolling_variance = state(layer, part_arrays_ + "rolling_variance", channels);
   TensorId mean = rolling_mean;
   TensorId variance = rolling_variance;
   if (!has_fixed_statistics(layer)) {
-    const std::int64_t values = images() * shape(x).h() * shape(x).w();
+    const std::int64_t values = shape(x).n() * shape(x).h() * shape(x).w();
     const auto statistics =
         add(ops::kBatchNormStatistics, std::make_shared<const graph::OpParams>(), {x}, layer,
             across_mini_batches ? "batch_mean" : "mean", Role::kStatistic);
@@ -244,7 +260,8 @@ std::vector<TensorId> LowerContext::normalisation(TensorId x, const Layer& layer
                         {false, false, true, true}, ProgramKind::kMiniBatch, layer.index);
     }
     const int index = owner(layer).index;
-    const auto shadow = [&](const std::string& array) -> TensorId {
+    const auto shadow = [&](const std::string& name) -> TensorId {
+      const std::string array = part_arrays_ + name;
       const auto binding = std::ranges::find_if(
           lowered_.parameters,
           [&](const ParameterBinding& b) { return b.layer == index && b.array == array; });
@@ -352,7 +369,7 @@ bool is_trained(const Network& network, const Layer& layer) {
 
 Lowered lower(const Network& network, const LowerOptions& options) {
   LANTERN_ASSERT(!options.fold || !options.training, "what is trained is not folded");
-  check_net(network, options.training);
+  check_net(network, options);
   Lowered lowered;
   if (options.training) {
     LowerContext context(network, options, true, lowered);

@@ -20,9 +20,10 @@ namespace lantern::layers {
 
 struct LowerOptions {
   bool training = false;        ///< make the mini_batch, check and update programs
-  std::int64_t mini_batch = 1;  ///< images of one mini-batch
-  std::int64_t forward_batch =
-      1;                    ///< images of one run of the forward program; 0: no forward program
+  std::int64_t mini_batch = 1;  ///< images of one mini-batch, all time steps of it
+  /// Images of one run of the forward program; 0: no forward program. Recurrent layers take them
+  /// one after the other, as if they came in runs of one.
+  std::int64_t forward_batch = 1;
   bool fuse_layers = true;  ///< fold a shortcut or pool into the batch norm before it; off where
                             ///< layer outputs are read
   bool input_gradient = false;  ///< also the gradient of the image
@@ -69,12 +70,22 @@ struct HeadBinding {
   std::shared_ptr<const ops::DetectionParams> detection;
 };
 
+/// What a recurrent layer keeps from one run of a program to the next.
+struct StateBinding {
+  int layer = 0;
+  graph::ProgramKind program = graph::ProgramKind::kForward;
+  graph::TensorId tensor{};
+  /// The value of the last update; unset where none has to survive a dropped iteration.
+  std::optional<graph::TensorId> committed;
+};
+
 /// The whole of a network as one graph of programs, and which tensor is what.
 struct Lowered {
   graph::Graph graph;
   std::optional<graph::TensorId> images;          ///< of the mini-batch program [N, C, H, W]
   std::optional<graph::TensorId> forward_images;  ///< of the forward program
   std::vector<ParameterBinding> parameters;       ///< in the order of the weights file
+  std::vector<StateBinding> states;
   /// Layers, ascending, whose "weights" and "biases" hold the batch norm as well: they have no
   /// other arrays as parameters, and whoever sets these folds the others in (io/fold.hpp).
   std::vector<int> folded;

@@ -78,6 +78,13 @@ class LowerContext {
   graph::TensorId batch_norm_pool(graph::TensorId x, ops::Activation activation, const Layer& layer,
                                   bool across_mini_batches = false);
 
+  /// Of what is added from now on: a prefix for the arrays of batch norm ("self."), of which a
+  /// layer of sub-layers has several, and one for the names of the outputs ("self.t3.").
+  void set_part(std::string arrays, std::string names) {
+    part_arrays_ = std::move(arrays);
+    part_names_ = std::move(names);
+  }
+
   /// Layers that read this layer's output, one entry for every time they do.
   std::span<const int> readers(int layer) const {
     return readers_[static_cast<std::size_t>(layer)];
@@ -119,6 +126,7 @@ class LowerContext {
   const LowerOptions& options_;
   bool training_;
   Lowered& lowered_;
+  std::string part_arrays_, part_names_;
   std::vector<std::vector<int>> readers_;
   std::map<int, DeferredPart> deferred_;
 };
@@ -173,6 +181,12 @@ ops::ref::FilterTie filter_tie(const ConvolutionalSpec& spec);
 
 /// Rows of six floats that the truth of an image has: the last detection head's `max`.
 int truth_rows(const Network& network);
+void lower_rnn(LowerContext& context, const Layer& layer, const RnnSpec& spec);
+void lower_crnn(LowerContext& context, const Layer& layer, const CrnnSpec& spec);
+void lower_gru(LowerContext& context, const Layer& layer, const GruSpec& spec);
+void lower_lstm(LowerContext& context, const Layer& layer, const LstmSpec& spec);
+void lower_conv_lstm(LowerContext& context, const Layer& layer, const ConvLstmSpec& spec);
+void lower_history(LowerContext& context, const Layer& layer, const HistorySpec& spec);
 
 /// Gradient checks and parameter updates.
 void lower_update(const Network& network, Lowered& lowered);

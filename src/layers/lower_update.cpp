@@ -59,7 +59,8 @@ void lower_update(const Network& network, Lowered& lowered) {
     if (binding.gradient) {
       binding.momentum = graph.add_tensor(graph.tensor(binding.tensor).name + ".momentum",
                                           graph.type(binding.tensor), Role::kState);
-      const float clip = binding.array == "weights" ? layer.common.clip : 0.0F;
+      const bool weights = is_weights(binding.array);
+      const float clip = weights ? layer.common.clip : 0.0F;
       const auto* convolution = std::get_if<ConvolutionalSpec>(&layer.spec);
       if (binding.array != "weights") convolution = nullptr;
       ops::TiedFiltersParams tied;
@@ -94,7 +95,7 @@ void lower_update(const Network& network, Lowered& lowered) {
         // (reference/layers.md 4.6).
         const bool shortcut = std::holds_alternative<ShortcutSpec>(layer.spec);
         auto params = std::make_shared<ops::SgdParams>();
-        params->decays = binding.array == "weights" && !shortcut;
+        params->decays = weights && !shortcut;
         params->rate_factor = layer.common.learning_rate;
         params->limit = shortcut ? 1.0F : 0.0F;
         params->clip = clip;
@@ -112,6 +113,11 @@ void lower_update(const Network& network, Lowered& lowered) {
       graph.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {*binding.next},
                       {binding.tensor}, {}, ProgramKind::kUpdate, binding.layer);
     }
+  }
+  for (const StateBinding& state : lowered.states) {
+    if (!state.committed) continue;
+    graph.add_op_to(ops::kCopy, std::make_shared<const graph::OpParams>(), {state.tensor},
+                    {*state.committed}, {}, ProgramKind::kUpdate, state.layer);
   }
 }
 

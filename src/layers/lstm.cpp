@@ -1,4 +1,4 @@
-#include "layers/layer_def.hpp"
+#include "layers/recurrence.hpp"
 
 namespace lantern::layers {
 namespace {
@@ -20,18 +20,18 @@ void shape(ShapeContext&, Layer& layer) { layer.out = {1, 1, std::get<S>(layer.s
 
 std::vector<ParameterArray> parameters(const Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
-  const bool bn = s.batch_normalize != 0;
-  std::vector<ParameterArray> arrays;
-  for (const char* name : {"wf.", "wi.", "wg.", "wo."}) {
-    append_connected_arrays(arrays, name, s.output, s.output, bn);
-  }
-  for (const char* name : {"uf.", "ui.", "ug.", "uo."}) {
-    append_connected_arrays(arrays, name, layer.in.elements(), s.output, bn);
-  }
-  return arrays;
+  return arrays_of(sub_layers(s, layer.in), s.batch_normalize != 0);
 }
 
 }  // namespace
+
+std::vector<SubLayer> sub_layers(const LstmSpec& s, const Dims& in) {
+  std::vector<SubLayer> parts;
+  for (const char* name : {"wf.", "wi.", "wg.", "wo."}) parts.push_back({name, s.output, s.output});
+  for (const char* name : {"uf.", "ui.", "ug.", "uo."})
+    parts.push_back({name, in.elements(), s.output});
+  return parts;
+}
 
 extern const LayerDef kLstm;
 const LayerDef kLstm{.name = "lstm",

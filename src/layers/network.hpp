@@ -90,6 +90,11 @@ struct ParameterArray {
                        ///< sub-layers of recurrent sections in front: "input.biases"
   std::int64_t count;  ///< floats
 };
+/// Whether an array is a matrix or the kernels of a layer or of a sub-layer ("weights",
+/// "self.weights").
+constexpr bool is_weights(std::string_view array) {
+  return array == "weights" || array.ends_with(".weights");
+}
 /// The arrays the file stores for the layer, in file order (layers.md 8.2). Ignores dontload and
 /// dontloadscales.
 std::vector<ParameterArray> parameter_arrays(const Layer& layer);

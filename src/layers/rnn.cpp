@@ -1,4 +1,4 @@
-#include "layers/layer_def.hpp"
+#include "layers/recurrence.hpp"
 
 namespace lantern::layers {
 namespace {
@@ -33,15 +33,16 @@ void shape(ShapeContext&, Layer& layer) { layer.out = {1, 1, std::get<S>(layer.s
 
 std::vector<ParameterArray> parameters(const Layer& layer) {
   const auto& s = std::get<S>(layer.spec);
-  const bool bn = s.batch_normalize != 0;
-  std::vector<ParameterArray> arrays;
-  append_connected_arrays(arrays, "input.", layer.in.elements(), s.hidden, bn);
-  append_connected_arrays(arrays, "self.", s.hidden, s.hidden, bn);
-  append_connected_arrays(arrays, "output.", s.hidden, s.output, bn);
-  return arrays;
+  return arrays_of(sub_layers(s, layer.in), s.batch_normalize != 0);
 }
 
 }  // namespace
+
+std::vector<SubLayer> sub_layers(const RnnSpec& s, const Dims& in) {
+  return {{"input.", in.elements(), s.hidden},
+          {"self.", s.hidden, s.hidden},
+          {"output.", s.hidden, s.output}};
+}
 
 extern const LayerDef kRnn;
 const LayerDef kRnn{.name = "rnn",

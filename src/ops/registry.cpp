@@ -23,6 +23,7 @@
 #include "ops/dropout/dropout.hpp"
 #include "ops/elementwise/elementwise.hpp"
 #include "ops/excitation/excitation.hpp"
+#include "ops/gates/gates.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
 #include "ops/kernel.hpp"
 #include "ops/linear/linear.hpp"
@@ -33,6 +34,8 @@
 #include "ops/region/region.hpp"
 #include "ops/reorg/reorg.hpp"
 #include "ops/scale/scale.hpp"
+#include "ops/sequence/initial_state.hpp"
+#include "ops/sequence/sequence.hpp"
 #include "ops/sgd/sgd.hpp"
 #include "ops/softmax/softmax.hpp"
 #include "ops/tied_filters/tied_filters.hpp"
@@ -59,6 +62,11 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kBatchNormRolling, choose_batch_norm_rolling},
       KernelEntry{&kBatchNormStatistics, choose_batch_norm_statistics},
       KernelEntry{&kBiasGradient, choose_bias_gradient},
+      KernelEntry{&kBlendBackwardGate, choose_blend_backward_gate},
+      KernelEntry{&kBlendBackwardOther, choose_blend_backward_other},
+      KernelEntry{&kBlendForward, choose_blend_forward},
+      KernelEntry{&kClampBackward, choose_clamp_backward},
+      KernelEntry{&kClampForward, choose_clamp_forward},
       KernelEntry{&kBlurBackward, choose_blur_backward},
       KernelEntry{&kBlurForward, choose_blur_forward},
       KernelEntry{&kBroadcast, choose_broadcast},
@@ -93,6 +101,10 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kGaussianLoss, choose_gaussian_loss},
       KernelEntry{&kGlobalAvgPoolBackward, choose_global_avg_pool_backward},
       KernelEntry{&kGlobalAvgPoolForward, choose_global_avg_pool_forward},
+      KernelEntry{&kGradientFactor, choose_gradient_factor},
+      KernelEntry{&kGradientFactorBackward, choose_gradient_factor_backward},
+      KernelEntry{&kInitialState, choose_initial_state},
+      KernelEntry{&kJoinImages, choose_join_images},
       KernelEntry{&kLinearBackwardData, choose_linear_backward_data},
       KernelEntry{&kLinearBackwardWeights, choose_linear_backward_weights},
       KernelEntry{&kLinearForward, choose_linear_forward},
@@ -105,6 +117,7 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kLrnForward, choose_lrn_forward},
       KernelEntry{&kMaxPoolBackward, choose_max_pool_backward},
       KernelEntry{&kMaxPoolForward, choose_max_pool_forward},
+      KernelEntry{&kPlaceImages, choose_place_images},
       KernelEntry{&kRegionForward, choose_region_forward},
       KernelEntry{&kRegionLoss, choose_region_loss},
       KernelEntry{&kReorgBackward, choose_reorg_backward},
@@ -113,6 +126,7 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kScaleBackwardSource, choose_scale_backward_source},
       KernelEntry{&kScaleForward, choose_scale_forward},
       KernelEntry{&kSgdStep, choose_sgd_step},
+      KernelEntry{&kSliceImages, choose_slice_images},
       KernelEntry{&kSoftmaxForward, choose_softmax_forward},
       KernelEntry{&kSoftmaxLoss, choose_softmax_loss},
       KernelEntry{&kTieFilters, choose_tie_filters},

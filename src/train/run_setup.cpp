@@ -56,6 +56,15 @@ void check_settings(const layers::Network& network, const TrainSettings& setting
         "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
         net.max_batches, 6000);
   }
+  const auto sequences = [&](bool asked, const char* key) {
+    if (!asked) return;
+    throw Error(ErrorCode::kInvalidConfig, network.path,
+                "error: [net] {} is not supported by this verb: it loads single pictures, no "
+                "sequences of frames; remove the key",
+                key);
+  };
+  sequences(net.time_steps > 1, "time_steps");
+  sequences(net.track != 0, "track");
   const bool rollback = settings.on_nan.empty() ? net.on_nan == layers::OnNan::kRollback
                                                 : settings.on_nan == "rollback";
   if (rollback) {

@@ -78,6 +78,30 @@ TEST(DetectorTrain, TrainsEveryDetectionLayer) {
   EXPECT_TRUE(none.says("needs a [yolo], [Gaussian_yolo], [region] or [detection]")) << none.err;
 }
 
+TEST(DetectorTrain, TrainsARecurrentDetectorOnSinglePicturesAndRefusesSequences) {
+  const WorkFolder folder("39-no-display");
+  std::string cfg = slurp(folder / "net.cfg");
+  const std::size_t last = cfg.rfind("[convolutional]", cfg.find("[yolo]"));
+  cfg.insert(last, "[crnn]\nhidden=8\noutput=12\npad=1\nbatch_normalize=1\nactivation=leaky\n\n");
+  put(folder / "recurrent.cfg", cfg);
+  const Outcome trained = folder.run("detector train obj.data recurrent.cfg -map -dont_show");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(folder.has("backup/recurrent_final.weights"));
+  const std::string map = "detector map obj.data recurrent.cfg backup/recurrent_final.weights";
+  const Outcome singly = folder.run(map);
+  ASSERT_EQ(singly.code, 0) << singly.err;
+  EXPECT_EQ(folder.run(map + " -batch 3").out, singly.out);
+  for (const char* key : {"time_steps=2", "track=1"}) {
+    std::string sequences = cfg;
+    sequences.insert(cfg.find("[net]") + 6, std::string(key) + "\n");
+    put(folder / "sequences.cfg", sequences);
+    const Outcome refused = folder.run("detector train obj.data sequences.cfg -dont_show");
+    EXPECT_EQ(refused.code, 3) << refused.err;
+    const std::string name = std::string(key).substr(0, std::string(key).find('='));
+    EXPECT_TRUE(refused.says("[net] " + name + " is not supported by this verb")) << refused.err;
+  }
+}
+
 TEST(DetectorTrain, SeedChangesTheRun) {
   const WorkFolder folder("39-no-display");
   const auto first_line = [&](const char* seed) {

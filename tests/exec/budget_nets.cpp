@@ -115,11 +115,92 @@ classes=3
 num=3
 )";
 
+// Time steps: parameters that many ops share, states that go on from mini-batch to mini-batch.
+constexpr const char* kRecurrent = R"([net]
+batch=8
+subdivisions=1
+time_steps=3
+width=32
+height=32
+channels=3
+learning_rate=0.01
+max_batches=100
+
+[convolutional]
+batch_normalize=1
+filters=16
+size=3
+stride=2
+pad=1
+activation=leaky
+
+[crnn]
+batch_normalize=1
+hidden=16
+output=24
+size=3
+pad=1
+activation=mish
+
+[shortcut]
+from=-2
+activation=linear
+
+[conv_lstm]
+output=24
+size=3
+pad=1
+bottleneck=1
+peephole=1
+
+[convolutional]
+batch_normalize=1
+filters=16
+size=3
+stride=2
+pad=1
+activation=leaky
+
+[history]
+history_size=2
+
+[convolutional]
+size=1
+stride=1
+filters=24
+activation=linear
+
+[yolo]
+mask=0,1,2
+anchors=5,7, 10,14, 23,27
+classes=3
+num=3
+
+[route]
+layers=-4
+
+[gru]
+output=24
+
+[convolutional]
+size=1
+stride=1
+filters=24
+activation=linear
+
+[yolo]
+mask=0,1,2
+anchors=5,7, 10,14, 23,27
+classes=3
+num=3
+)";
+
 }  // namespace
 
 std::vector<BudgetNet> budget_nets() {
   return {
       {"dropout", kDropout, 0},
+      {"recurrent", kRecurrent, 0},
       {"yolov3-tiny", "yolov3-tiny.cfg", 96},
       {"yolov4-tiny", "yolov4-tiny.cfg", 96},
       {"yolov3-spp", "yolov3-spp.cfg", 64},

@@ -19,10 +19,11 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 // LANTERN_FULL=1: the twenty iterations of the goals; otherwise as many as a quick run allows.
 bool full() { return std::getenv("LANTERN_FULL") != nullptr; }
 
-exec::ModelOptions options_for(std::int64_t mini_batch) {
+// `sequences` of time_steps images each.
+exec::ModelOptions options_for(const layers::Network& network, std::int64_t sequences) {
   exec::ModelOptions options;
   options.training = true;
-  options.mini_batch = mini_batch;
+  options.mini_batch = sequences * network.net.time_steps;
   options.forward_batch = 0;
   options.threads = 2;
   return options;
@@ -33,7 +34,7 @@ class Budgets : public ::testing::TestWithParam<BudgetNet> {};
 TEST_P(Budgets, ComputeTheSameBits) {
   const layers::Network network = load(GetParam());
   const int iterations = full() ? 20 : 2;
-  exec::ModelOptions options = options_for(full() ? 8 : 5);
+  exec::ModelOptions options = options_for(network, full() ? 8 : 5);
   const std::vector<float> free = trained_state(network, options, iterations);
   ASSERT_FALSE(free.empty());
   const exec::Compiled unlimited = exec::compile(network, options);
@@ -52,7 +53,7 @@ TEST_P(Budgets, ComputeTheSameBits) {
 
 TEST_P(Budgets, ComputeTheSameBitsWithAFile) {
   const layers::Network network = load(GetParam());
-  exec::ModelOptions options = options_for(5);
+  exec::ModelOptions options = options_for(network, 5);
   const std::vector<float> free = trained_state(network, options, 2);
   const exec::Compiled unlimited = exec::compile(network, options);
   // So fast that moving is worth more than computing again.
@@ -77,7 +78,7 @@ TEST_P(Budgets, ComputeTheSameBitsWithAFile) {
 
 TEST_P(Budgets, BelowTheSmallestAreRefusedWithIt) {
   const layers::Network network = load(GetParam());
-  exec::ModelOptions options = options_for(4);
+  exec::ModelOptions options = options_for(network, 4);
   const exec::Compiled unlimited = exec::compile(network, options);
   const Bytes least = plan::smallest_memory(unlimited.selection.selected, options.plan);
   options.plan.memory = least - 4096;
@@ -101,9 +102,11 @@ class Chunks : public ::testing::TestWithParam<int> {};
 
 TEST_P(Chunks, ComputeTheSameBits) {
   for (const BudgetNet& net : budget_nets()) {
-    if (!full() && net.name != "dropout" && net.name != "yolov4-tiny") continue;
+    if (!full() && net.name != "dropout" && net.name != "recurrent" && net.name != "yolov4-tiny") {
+      continue;
+    }
     const layers::Network network = load(net);
-    exec::ModelOptions options = options_for(GetParam());
+    exec::ModelOptions options = options_for(network, GetParam());
     const std::vector<float> whole = trained_state(network, options, 2);
     for (const int chunks : {2, 4, 8}) {
       options.plan.chunks = chunks;

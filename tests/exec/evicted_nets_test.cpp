@@ -27,7 +27,10 @@ DeviceSpec device_with_links() {
 
 // Options of a model in little memory, the rest of it in the tiers given.
 exec::ModelOptions in_little_memory(const layers::Network& network, bool host, bool disk) {
-  exec::ModelOptions options{.training = true, .mini_batch = 5, .forward_batch = 0, .threads = 2};
+  exec::ModelOptions options{.training = true,
+                             .mini_batch = std::int64_t{5} * network.net.time_steps,
+                             .forward_batch = 0,
+                             .threads = 2};
   const exec::Compiled unlimited = exec::compile(network, options);
   const DeviceSpec device = device_with_links();
   options.plan.op_seconds = device.op_seconds;
@@ -63,7 +66,7 @@ class EvictedNets : public ::testing::TestWithParam<std::pair<bool, bool>> {};
 TEST_P(EvictedNets, ComputeTheSameBits) {
   const auto [host, disk] = GetParam();
   for (const BudgetNet& net : budget_nets()) {
-    if (net.name != "dropout" && net.name != "yolov4-tiny") continue;
+    if (net.name != "dropout" && net.name != "recurrent" && net.name != "yolov4-tiny") continue;
     const layers::Network network = load(net);
     exec::ModelOptions options = in_little_memory(network, host, disk);
     exec::ModelOptions free = options;

@@ -100,7 +100,7 @@ TEST(LowerRoute, WhatDoesNotEndWithAChannelBlockIsCopied) {
 TEST(LowerNet, KeysThatWouldChangeResultsAreRefusedByName) {
   const std::string body = kConv + "[cost]\n";
   for (const char* line : {"freeze_bn=1", "unsupervised=1", "resize_mode=same", "adversarial_lr=1",
-                           "track=1", "weights_reject_freq=10", "precision=bf16"}) {
+                           "weights_reject_freq=10", "precision=bf16"}) {
     const std::string text = line;
     const std::string key = text.substr(0, text.find('='));
     EXPECT_NE(refusal(text + "\n" + body).find("[net] " + key), std::string::npos) << line;

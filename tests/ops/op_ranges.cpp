@@ -44,7 +44,8 @@ std::vector<float> random_values(Rng& rng, const SelectedTensor& tensor) {
 // Ways to cut the images: as small as the op allows, and two unequal parts.
 std::vector<std::vector<std::int64_t>> cuts_of(std::int64_t images, std::int64_t group) {
   std::vector<std::vector<std::int64_t>> cuts;
-  for (const std::int64_t step : {group, (images / 2 + group - 1) / group * group}) {
+  const std::int64_t half = std::max<std::int64_t>(1, images / 2);
+  for (const std::int64_t step : {group, round_up(half, group)}) {
     std::vector<std::int64_t> starts;
     for (std::int64_t at = 0; at < images; at += step) starts.push_back(at);
     starts.push_back(images);

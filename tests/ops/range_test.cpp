@@ -208,6 +208,40 @@ softmax=1
 sqrt=1
 rescore=1
 random=1
+)",
+    R"([net]
+width=6
+height=6
+channels=3
+batch=7
+time_steps=2
+max_batches=100
+learning_rate=0.01
+[convolutional]
+filters=20
+size=3
+pad=1
+activation=leaky
+[crnn]
+hidden=18
+output=20
+size=3
+pad=1
+batch_normalize=1
+activation=leaky
+[conv_lstm]
+output=20
+size=3
+pad=1
+bottleneck=1
+shortcut=1
+time_normalizer=0.5
+[history]
+history_size=2
+[gru]
+output=20
+[cost]
+type=sse
 )"};
 
 // Ops that run whole, with the reason.
@@ -219,9 +253,12 @@ constexpr std::array kWhole{
     std::string_view{"cross_batch_merge"},        // on values per channel
     std::string_view{"filter_gradient"},          // on parameter gradients
     std::string_view{"finite_check"},             // on parameter gradients
+    std::string_view{"join_images"},              // its inputs have fewer images than its output
     std::string_view{"linear_backward_weights"},  // sums in registers; its operands are vectors
     std::string_view{"local_backward_weights"},   // its sums would take two floats a weight
+    std::string_view{"place_images"},             // as slice_images
     std::string_view{"sgd_step"},                 // on parameters
+    std::string_view{"slice_images"},             // its output has fewer images than its input
     std::string_view{"tie_filters"},              // on parameters
 };
 
@@ -241,8 +278,9 @@ layers::Lowered lower(const std::string& cfg) {
   Diagnostics diagnostics;
   const layers::Network network = layers::load_network("case.cfg", cfg, diagnostics);
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
-  return layers::lower(network,
-                       {.training = true, .mini_batch = kImages, .forward_batch = kImages});
+  return layers::lower(
+      network,
+      {.training = true, .mini_batch = kImages * network.net.time_steps, .forward_batch = kImages});
 }
 
 TEST(Ranges, EveryKernelGivesTheBitsOfTheWholeMiniBatch) {

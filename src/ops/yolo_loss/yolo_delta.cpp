@@ -10,11 +10,11 @@
 namespace lantern::ops {
 namespace {
 
-using yolo_detail::class_of_row;
-using yolo_detail::place_of;
 using yolo_detail::add_box_delta;
 using yolo_detail::all_classes_factor;
+using yolo_detail::class_of_row;
 using yolo_detail::ImageView;
+using yolo_detail::place_of;
 using yolo_detail::set_class_delta;
 using yolo_detail::Truth;
 
