@@ -101,10 +101,13 @@ class TeamSize {
 
 }  // namespace
 
-void CostMeter::provide(Bytes bytes) {
-  if (memory_.bytes() >= bytes) return;
-  memory_ = device::Arena();  // first give back, then take
-  memory_ = device::Arena(bytes);
+std::byte* CostMeter::provide(Bytes bytes) {
+  if (!borrowed_.empty()) return borrowed_.data();
+  if (memory_.bytes() < bytes) {
+    memory_ = device::Arena();  // first give back, then take
+    memory_ = device::Arena(bytes);
+  }
+  return memory_.at(0);
 }
 
 double CostMeter::measure(const ops::Selection& selection, std::size_t index, std::int64_t images) {
@@ -116,15 +119,15 @@ double CostMeter::measure(const ops::Selection& selection, std::size_t index, st
   for_each_operand(op, [&](std::uint32_t tensor) {
     total += round_up(bytes_for(selected.tensors[tensor], images), kBorder) + kBorder;
   });
-  if (total > most_memory_)
+  if (total > (borrowed_.empty() ? most_memory_ : static_cast<Bytes>(borrowed_.size())))
     return device_.op_seconds + plan::op_seconds(selected, op, device_) * share;
-  provide(std::max<Bytes>(total, kBorder));
+  std::byte* memory = provide(std::max<Bytes>(total, kBorder));
   std::vector<void*> operands;
   Bytes offset = 0;
   for_each_operand(op, [&](std::uint32_t tensor) {
     const SelectedTensor& entry = selected.tensors[tensor];
     const Bytes bytes = bytes_for(entry, images);
-    operands.push_back(memory_.at(offset));
+    operands.push_back(memory + offset);
     fill_operand(entry, operands.back(), bytes);
     offset += round_up(bytes, kBorder) + kBorder;
   });

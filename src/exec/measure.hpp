@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,9 @@ class CostMeter {
   /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
   /// on memory of the meter's own.
   void fill(const ops::Selection& selection, graph::Selected& out);
+  /// Kernels run on this memory from now on, which has room for any one of them on a few images;
+  /// empty: on memory of the meter's own again.
+  void borrow(std::span<std::byte> memory) { borrowed_ = memory; }
   /// Gives the memory back that kernels ran on; what was timed is remembered.
   void release_memory() { memory_ = device::Arena(); }
   /// Distinct ops timed so far.
@@ -32,12 +36,13 @@ class CostMeter {
 
  private:
   double measure(const ops::Selection& selection, std::size_t op, std::int64_t images);
-  void provide(Bytes bytes);
+  std::byte* provide(Bytes bytes);
 
   int threads_;
   DeviceSpec device_;
   Bytes most_memory_;
   device::Arena memory_;
+  std::span<std::byte> borrowed_;
   std::map<std::string, double> seconds_;  // of one image, or of the whole op
 };
 

@@ -62,6 +62,7 @@ class Run {
     while (t_ < net_.max_batches) {
       iterate_or_save(loader, checkpoints, metrics, evaluation);
       write_trace_if_due();
+      plan_again_if_due();
       if (console_.interrupted()) {
         const auto path = checkpoints.save(*model_, "last", seen());
         metrics.draw_chart(hours_left());
@@ -197,6 +198,22 @@ class Run {
     }
   }
 
+  // Looks at the times of the first iterations, once: the plan may have been made for others.
+  void plan_again_if_due() {
+    constexpr std::size_t kSettled = 10;
+    if (has_looked_at_plan_ || t_ >= net_.max_batches) return;
+    if (memory_.shapes().size(t_) != memory_.shapes().size(t_ - 1)) computing_.clear();
+    if (computing_.size() < kSettled) return;
+    has_looked_at_plan_ = true;
+    std::vector<double> last(computing_.end() - kSettled / 2, computing_.end());
+    std::ranges::nth_element(last, last.begin() + kSettled / 4);
+    const double seconds = last[kSettled / 4] / net_.subdivisions;
+    if (!memory_.runs_otherwise(t_, seconds)) return;
+    model_.reset();  // its kernels and what they know of the arena
+    memory_.plan_again(t_, seconds);
+    model_ = memory_.model(t_);
+  }
+
   void write_trace_if_due() {
     constexpr std::int64_t kTraced = 3;
     if (!memory_.trace() || trace_written_) return;
@@ -252,6 +269,7 @@ class Run {
     record.average_loss = average_loss_;
     record.rate = context.learning_rate;
     record.seconds = seconds_since(start);
+    if (!has_looked_at_plan_) computing_.push_back(record.seconds);
     record.seconds_waiting = waited;
     record.images = static_cast<std::int64_t>(seen());
     record.seed = setup_.seed;
@@ -340,6 +358,8 @@ class Run {
   bool trace_written_ = false;
   int skipped_in_a_row_ = 0;
   std::deque<double> recent_;
+  std::vector<double> computing_;  ///< seconds of the first iterations of this size
+  bool has_looked_at_plan_ = false;
 };
 
 }  // namespace

@@ -259,10 +259,11 @@ class Silent final : public train::Console {
   void line(std::string_view text) override {
     if (text.find("avg loss") != std::string_view::npos) ++iterations;
   }
-  void notice(std::string_view) override {}
+  void notice(std::string_view text) override { notices += std::string(text) + "\n"; }
   void progress(std::string_view, std::int64_t, std::int64_t, double, std::string_view) override {}
   bool interrupted() const override { return false; }
   std::atomic<int> iterations = 0;
+  std::string notices;
 };
 
 // The disk fails in the second iteration: what the first has learnt is there.
@@ -319,6 +320,52 @@ TEST_F(Memory, ADiskThatFailsCostsOneIteration) {
   fs::current_path(home);
   EXPECT_TRUE(slurp(folder / "backup/net_last.weights") ==
               slurp(folder / "backup/one_final.weights"));
+}
+
+// A disk that turns out to be much slower than it was when it was measured.
+TEST_F(Memory, PlansAgainWhenTimesAreOthers) {
+  std::string text = net();
+  text.replace(text.find("max_batches=3"), 13, "max_batches=14");
+  put(folder / "net.cfg", text);
+  ASSERT_EQ(train().code, 0);
+  const std::string expected = weights();
+  const fs::path home = fs::current_path();
+  fs::current_path(folder.path());
+  Silent console;
+  const train::TrainSettings settings{
+      .data_file = "obj.data",
+      .cfg_file = "net.cfg",
+      .threads = 2,
+      .memory = "20M",
+      .disk_memory = ".:1G",
+      .make_file = [&](Bytes bytes) -> std::shared_ptr<device::Tier> {
+        return std::make_shared<device::FaultyTier>(
+            std::make_shared<device::FileTier>(
+                device::FileTierOptions{.folder = ".", .bytes = bytes}),
+            std::vector<device::Fault>{}, [](device::Direction, std::int64_t) { return 0.05; });
+      }};
+  const auto run = [&](const std::string& memory) -> std::string {
+    train::TrainSettings within = settings;
+    within.memory = memory;
+    try {
+      train::train_detector(within, console);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  const std::string refused = run("20M");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(refused, match, std::regex("works is memory=([0-9]+)M")))
+      << refused;
+  const auto looked_again = [&] {
+    return console.notices.find("measured again") != std::string::npos;
+  };
+  for (int more = 2; more <= 20 && !looked_again(); more += 3)
+    run(fmt::format("{}M", std::stoi(match[1]) + more));
+  EXPECT_TRUE(looked_again()) << console.notices;
+  fs::current_path(home);
+  EXPECT_TRUE(weights() == expected);
 }
 
 }  // namespace
