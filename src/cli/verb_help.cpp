@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cli/help_pages.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -18,19 +19,6 @@ std::string sections_help() {
     out += fmt::format("  {:<20}{}\n", section.name, section.doc);
   }
   return out + "\n`lantern help common` lists the keys that every layer section has.\n";
-}
-
-// docs/cfg-reference.md, made from the key tables; a test holds the file to it.
-std::string cfg_reference() {
-  std::string out =
-      "# Sections and keys of a cfg\n\n"
-      "Written by `lantern help cfg -markdown`; do not edit. What of it cannot be run yet is in "
-      "[status.md](status.md).\n\n";
-  for (const cfg::SectionInfo& section : layers::section_reference()) {
-    out += cfg::markdown(section) + "\n";
-  }
-  out += cfg::markdown(layers::common_reference());
-  return out;
 }
 
 std::string_view without_brackets(std::string_view text) {
@@ -67,14 +55,15 @@ std::string program_help() {
   }
   out +=
       "\n`lantern <verb> --help` lists the flags of a verb; flags are written -flag or --flag and\n"
-      "may stand anywhere behind the verb. `lantern help cfg` lists the sections of a cfg.\n"
+      "may stand anywhere behind the verb. `lantern help cfg` lists the sections of a cfg,\n"
+      "`lantern help compatibility` what differs from Darknet.\n"
       "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input, 4 resources, 130 interrupted.\n";
   return out;
 }
 
 std::span<const Flag> help_flags() {
   static constexpr std::array kFlags{
-      Flag{.name = "markdown", .doc = "help cfg: all sections and keys as a Markdown document"}};
+      Flag{.name = "markdown", .doc = "help cfg, compatibility or SECTION as a Markdown document"}};
   return kFlags;
 }
 
@@ -84,13 +73,19 @@ int run_help(const Arguments& arguments, Terminal& terminal) {
 
 int print_help(std::span<const std::string> words, bool markdown, Terminal& terminal) {
   if (words.empty()) {
-    if (markdown) throw Error(ErrorCode::kUsage, "", "-markdown needs a topic: cfg or a section");
+    if (markdown)
+      throw Error(ErrorCode::kUsage, "",
+                  "-markdown needs a topic: cfg, compatibility or a section");
     terminal.print(program_help());
     return 0;
   }
   const std::string topic(without_brackets(words.front()));
   if (topic == "cfg") {
     terminal.print(markdown ? cfg_reference() : sections_help());
+    return 0;
+  }
+  if (topic == "compatibility") {
+    terminal.print(markdown ? compatibility_page() : compatibility_text());
     return 0;
   }
   if (topic == "common") {
@@ -112,7 +107,7 @@ int print_help(std::span<const std::string> words, bool markdown, Terminal& term
     terminal.print(markdown ? cfg::markdown(*section) : cfg::help_text(*section));
     return 0;
   }
-  std::vector<std::string_view> topics{"cfg", "common"};
+  std::vector<std::string_view> topics{"cfg", "common", "compatibility"};
   const std::vector<cfg::SectionInfo> sections = layers::section_reference();
   for (const cfg::SectionInfo& section : sections) topics.push_back(section.name);
   for (const Verb& verb : verbs()) topics.push_back(verb.family());

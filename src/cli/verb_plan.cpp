@@ -4,11 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "cli/number_lists.hpp"
 #include "cli/plan_output.hpp"
 #include "cli/verbs.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/text.hpp"
 #include "device/machine.hpp"
 #include "plan/devices.hpp"
 #include "train/schedule.hpp"
@@ -55,7 +55,8 @@ constexpr std::array kPlanFlags{
     Flag{.name = "size",
          .kind = ValueKind::kText,
          .value = "WxH",
-         .doc = "input size (default that of the cfg, or the largest that random= draws)"},
+         .doc = "input size, N for a square (default that of the cfg, or the largest that random= "
+                "draws)"},
     Flag{.name = "threads",
          .kind = ValueKind::kInt,
          .value = "N",
@@ -86,18 +87,7 @@ std::vector<std::int64_t> mini_batches(const Arguments& arguments, const layers:
     }
     return {network.minibatch()};
   }
-  std::vector<std::int64_t> sizes;
-  const std::string text = arguments.text("mini_batch");
-  for (const std::string_view part : split(text, ',')) {
-    const auto size = parse_int(trim(part));
-    if (!size || *size < 1 || *size > (1 << 16)) {
-      throw Error(ErrorCode::kUsage, "",
-                  "-mini_batch is '{}', want numbers of images like 8,16,32, each 1 to 65536",
-                  text);
-    }
-    sizes.push_back(*size);
-  }
-  return sizes;
+  return image_counts("mini_batch", arguments.text("mini_batch"));
 }
 
 // Random multi-scale training grows the network: what counts is the largest size that it draws.
@@ -120,16 +110,12 @@ std::string use_largest_size(layers::Network& network) {
 std::string use_size(const Arguments& arguments, layers::Network& network) {
   if (!arguments.has("size")) return use_largest_size(network);
   const std::string text = arguments.text("size");
-  const std::vector<std::string_view> sides = split(text, 'x');
-  const auto width = parse_int(sides.front());
-  const auto height = parse_int(sides.back());
-  constexpr std::int64_t kMost = 1 << 16;
-  if (sides.size() != 2 || !width || !height || *width < 1 || *height < 1 || *width > kMost ||
-      *height > kMost) {
+  const std::optional<PictureSize> size = picture_size(text);
+  if (!size) {
     throw Error(ErrorCode::kUsage, "", "-size is '{}', want a width and a height like 608x608",
                 text);
   }
-  network = layers::resized(network, static_cast<int>(*width), static_cast<int>(*height));
+  network = layers::resized(network, size->width, size->height);
   return {};
 }
 

@@ -39,14 +39,15 @@ int run_command(std::vector<std::string> args, Terminal& terminal);
 
 // The verbs themselves, one file each; flags tables beside them.
 int run_help(const Arguments& arguments, Terminal& terminal);
-/// Help on nothing, `cfg`, `common`, a section or a verb of one or two words; `markdown` is for
-/// cfg and sections only.
+/// Help on nothing, `cfg`, `common`, `compatibility`, a section or a verb of one or two words;
+/// `markdown` is not for verbs.
 int print_help(std::span<const std::string> topics, bool markdown, Terminal& terminal);
 int run_version(const Arguments& arguments, Terminal& terminal);
 int run_export_onnx(const Arguments& arguments, Terminal& terminal);
 int run_dump(const Arguments& arguments, Terminal& terminal);
 int run_plan(const Arguments& arguments, Terminal& terminal);
 int run_bench(const Arguments& arguments, Terminal& terminal);
+int run_models(const Arguments& arguments, Terminal& terminal);
 int run_partial(const Arguments& arguments, Terminal& terminal);
 int run_ops(const Arguments& arguments, Terminal& terminal);
 std::span<const Flag> bench_flags();

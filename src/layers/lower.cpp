@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "graph/autodiff.hpp"
+#include "layers/compatibility.hpp"
 #include "layers/layer_def.hpp"
 #include "layers/lower_context.hpp"
 #include "ops/activation/activation_op.hpp"
@@ -103,28 +104,20 @@ void lower_layer(LowerContext& context, const Layer& layer) {
 // not do.
 void check_net(const Network& network, const LowerOptions& options) {
   const NetSpec& net = network.net;
-  const auto no = [&](bool asked, const char* key, const char* why) {
-    if (asked)
-      throw Error(ErrorCode::kInvalidConfig, network.path, "error: [net] {} is not supported: {}",
-                  key, why);
+  const auto no = [&](bool asked, std::string_view key) {
+    if (asked) refuse_net_key(network.path, key);
   };
-  no(net.resize_mode == ResizeMode::kSame, "resize_mode=same",
-     "training and testing resize as Darknet does, each in its own way; remove the key");
+  no(net.resize_mode == ResizeMode::kSame, "resize_mode");
   if (!options.training) return;
-  no(net.freeze_bn != 0, "freeze_bn",
-     "batch normalisation always learns in this version; remove the key");
-  no(net.unsupervised != 0, "unsupervised", "images are trained on with their own classes only");
-  no(net.adversarial_lr > 0, "adversarial_lr",
-     "there is no adversarial pass in this version; remove the key");
-  no(net.weights_reject_freq > 0, "weights_reject_freq",
-     "filters are not re-drawn in this version; remove the key");
-  no(net.equidistant_point > 0 || net.badlabels_rejection_percentage > 0 ||
-         net.num_sigmas_reject_badlabels > 0,
-     "rejection of bad labels", "this version has no such filter; remove the keys");
-  no(net.precision != Precision::kFp32, "precision",
-     "this version computes in fp32; remove the key");
-  no(net.conv_algorithm == ConvAlgorithm::kWinograd, "conv_algorithm=winograd",
-     "its results depend on how many images one call has");
+  no(net.freeze_bn != 0, "freeze_bn");
+  no(net.unsupervised != 0, "unsupervised");
+  no(net.adversarial_lr > 0, "adversarial_lr");
+  no(net.weights_reject_freq > 0, "weights_reject_freq");
+  no(net.equidistant_point > 0, "equidistant_point");
+  no(net.badlabels_rejection_percentage > 0, "badlabels_rejection_percentage");
+  no(net.num_sigmas_reject_badlabels > 0, "num_sigmas_reject_badlabels");
+  no(net.precision != Precision::kFp32, "precision");
+  no(net.conv_algorithm == ConvAlgorithm::kWinograd, "conv_algorithm");
   if (options.mini_batch % net.time_steps != 0) {
     throw Error(ErrorCode::kInvalidConfig, network.path,
                 "error: [net] time_steps={} does not divide the mini-batch of {} images; a "

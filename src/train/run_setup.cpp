@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "layers/compatibility.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::train {
@@ -71,23 +72,12 @@ void check_settings(const layers::Network& network, const TrainSettings& setting
     throw Error(ErrorCode::kUsage, "",
                 "on_nan=rollback is not supported by this version: use stop or skip");
   }
-  if (net.ema_alpha > 0) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: [net] ema_alpha is not supported: this version keeps no averaged "
-                "weights; remove the key");
-  }
-  if (net.contrastive != 0) {
-    throw Error(
-        ErrorCode::kInvalidConfig, network.path,
-        "error: [net] contrastive is not supported in training: this version does not load "
-        "every picture twice; remove the key, then [contrastive] compares what a mini-batch "
-        "holds");
-  }
-  if (net.loss_scale != 1) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: [net] loss_scale is for mixed precision; this version trains in fp32, "
-                "remove the key");
-  }
+  const auto no = [&](bool asked, std::string_view key) {
+    if (asked) layers::refuse_net_key(network.path, key);
+  };
+  no(net.ema_alpha > 0, "ema_alpha");
+  no(net.contrastive != 0, "contrastive");
+  no(net.loss_scale != 1, "loss_scale");
 }
 
 }  // namespace

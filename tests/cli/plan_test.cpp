@@ -93,8 +93,8 @@ TEST(Plan, SizesMayBeParts) {
   const auto half = planned(folder, "--device rtx2070 --mini-batch 4 --memory 50%");
   EXPECT_EQ(half["memory_bytes"], 4LL << 30);
   for (const char* flags : {"--memory 0%", "--memory x", "--memory 101%", "--max-slowdown fast",
-                            "--size 64", "--size 64x64x64", "--mini-batch 8,x", "--disk-memory 8G",
-                            "--device rtx2070 --disk-memory /tmp:8G"}) {
+                            "--size 0x64", "--size 64x64x64", "--mini-batch 8,x",
+                            "--disk-memory 8G", "--device rtx2070 --disk-memory /tmp:8G"}) {
     const Outcome outcome = folder.run(std::string("plan net.cfg ") + flags);
     EXPECT_EQ(outcome.code, 2) << flags << outcome.err;
     EXPECT_EQ(outcome.out, "") << flags;

@@ -40,17 +40,6 @@ TEST(Usage, SectionsOfACfgHaveHelp) {
   EXPECT_TRUE(wrong.says("did you mean maxpool?"));
 }
 
-TEST(Usage, TheCfgReferenceInDocsIsUpToDate) {
-  const WorkFolder folder;
-  const Outcome outcome = folder.run("help cfg -markdown");
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(outcome.prints("| `ignore_thresh` |"));
-  EXPECT_EQ(slurp(std::string(LANTERN_SOURCE_DIR) + "/docs/cfg-reference.md"), outcome.out)
-      << "write it anew: lantern help cfg -markdown > docs/cfg-reference.md";
-  EXPECT_TRUE(folder.run("help yolo -markdown").prints("| `ignore_thresh` |"));
-  EXPECT_EQ(folder.run("help train -markdown").code, 2);
-}
-
 TEST(Usage, WrongVerbsAreRefusedInOneLine) {
   const WorkFolder folder;
   const std::vector<std::pair<std::string, std::string>> cases{
