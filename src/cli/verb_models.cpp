@@ -88,7 +88,8 @@ std::string training_status(const layers::Network& network, const std::string& t
                             const Fate& training) {
   if (!training.refusal.empty())
     return fmt::format("runs; training is refused: {}", training.refusal);
-  if (network.net.time_steps > 1) return "runs; no verb feeds its sequences";
+  if (network.net.time_steps > 1 || network.net.width == 0)
+    return "runs; no verb feeds its sequences";
   const std::vector<std::string> keys = refused_keys(network.path, text);
   return keys.empty() ? "runs and trains"
                       : fmt::format("runs; trains without {}", fmt::join(keys, ", "));
