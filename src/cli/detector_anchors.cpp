@@ -22,8 +22,7 @@ struct Heads {
 Heads heads_of(const std::string& cfg) {
   const layers::Network network =
       layers::load_network_file(cfg, {.batch = 1, .subdivisions = 1, .time_steps = 1});
-  Heads heads{
-      .width = network.net.width, .height = network.net.height, .seed = network.net.seed};
+  Heads heads{.width = network.net.width, .height = network.net.height, .seed = network.net.seed};
   for (const layers::Layer& layer : network.layers) {
     const layers::HeadSpec* head = std::get_if<layers::YoloSpec>(&layer.spec);
     if (head == nullptr) head = std::get_if<layers::GaussianYoloSpec>(&layer.spec);
@@ -36,9 +35,10 @@ Heads heads_of(const std::string& cfg) {
     }
   }
   if (heads.strides.empty()) {
-    throw Error(ErrorCode::kInvalidConfig, network.path,
-                "error: the cfg has no [yolo] or [Gaussian_yolo] section to find anchors for; leave "
-                "it out and give -width and -height");
+    throw Error(
+        ErrorCode::kInvalidConfig, network.path,
+        "error: the cfg has no [yolo] or [Gaussian_yolo] section to find anchors for; leave "
+        "it out and give -width and -height");
   }
   return heads;
 }
@@ -73,13 +73,14 @@ data::DataFile read_data(const std::string& path, Terminal& terminal) {
   return file;
 }
 
+constexpr std::int64_t kMostClasses = 100000;  // more is a mistake, and would take the memory
+
 // Boxes by class; `classes` is 0 when the .data file does not say.
 std::vector<std::int64_t> count_classes(const data::LabelSet& labels, std::int64_t classes) {
-  constexpr int kMostClasses = 100000;  // more is a broken label file, and would take the memory
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes), 0);
   for (std::size_t i = 0; i < labels.labels.size(); ++i) {
     for (const data::Label& label : labels.labels[i]) {
-      if (label.class_id < 0 || label.class_id >= std::max<std::int64_t>(classes, kMostClasses)) {
+      if (label.class_id < 0 || label.class_id >= kMostClasses) {
         throw Error(ErrorCode::kInvalidData, labels.paths[i],
                     "has class {}; say in the .data file how many there are: classes = N",
                     label.class_id);
@@ -124,9 +125,12 @@ int run_detector_calc_anchors(const Arguments& arguments, Terminal& terminal) {
   const data::DataFile file = read_data(arguments.positionals[0], terminal);
   const data::ImageList list = data::read_image_list(file.file("train"));
   const std::int64_t classes = file.integer("classes", 0);
+  if (classes > kMostClasses) {
+    throw Error(ErrorCode::kInvalidConfig, file.where("classes"), "classes = {}, want 0 to {}",
+                classes, kMostClasses);
+  }
   const data::LabelSet labels = data::scan_labels(
-      list,
-      {.classes = static_cast<int>(classes), .threads = loader_threads(arguments)});
+      list, {.classes = static_cast<int>(classes), .threads = loader_threads(arguments)});
   terminal.notice(labels.summary());
   const std::vector<eval::BoxSize> boxes = box_sizes(labels, report.width, report.height);
   if (boxes.empty()) {
@@ -137,10 +141,11 @@ int run_detector_calc_anchors(const Arguments& arguments, Terminal& terminal) {
   report.images = labels.images;
   report.boxes = static_cast<std::int64_t>(boxes.size());
   report.distinct = eval::distinct_sizes(boxes);
-  terminal.print(fmt::format(
-      " read labels from {} images \n loaded \t image: {} \t box: {}\n all loaded. \n\n calculating "
-      "k-means++ ...\n\n",
-      report.images, report.images, report.boxes));
+  terminal.print(
+      fmt::format(" read labels from {} images \n loaded \t image: {} \t box: {}\n all loaded. "
+                  "\n\n calculating "
+                  "k-means++ ...\n\n",
+                  report.images, report.images, report.boxes));
 
   const auto start = std::chrono::steady_clock::now();
   const std::vector<eval::BoxSize> anchors = eval::cluster_anchors(

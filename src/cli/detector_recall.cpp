@@ -77,11 +77,11 @@ int run_detector_recall(const Arguments& arguments, Terminal& terminal) {
     throw Error(ErrorCode::kInvalidData, list.path.string(), "none of its {} images can be read",
                 total);
   }
-  terminal.print(fmt::format(" IoU threshold = {:.0f} %, {} of {} truth boxes found\n recall = "
-                             "{:.2f} %, average IoU = {:.2f} %, detections per image = {:.2f}\n",
-                             100 * counter.iou_threshold, counter.found, counter.truths,
-                             100 * counter.recall(), 100 * counter.average_iou(),
-                             counter.detections_per_image()));
+  terminal.print(fmt::format(
+      " IoU threshold = {:.0f} %, {} of {} truth boxes found\n recall = "
+      "{:.2f} %, average IoU = {:.2f} %, detections per image = {:.2f}\n",
+      100 * counter.iou_threshold, counter.found, counter.truths, 100 * counter.recall(),
+      100 * counter.average_iou(), counter.detections_per_image()));
   if (arguments.has("json")) {
     terminal.print_json(recall_json(counter), arguments.text("json"));
   }

@@ -241,7 +241,8 @@ const Verb& find_subverb(std::string_view family, const Arguments& arguments) {
   }
   const std::string& name = arguments.positionals.front();
   for (const Verb* verb : members) {
-    if (verb->subverb() == name) return *verb;
+    // As in flags; Darknet 5 writes calcanchors.
+    if (plain_spelling(verb->subverb()) == plain_spelling(name)) return *verb;
   }
   refuse_if_absent(fmt::format("{} {}", family, name));
   unknown_verb(family, name, names);

@@ -52,7 +52,8 @@ class Painter : private ChartCanvas {
 
   Ink ink_of(std::size_t index) const {
     if (chart_.curves[index].is_main) return kText;
-    const Color color = class_color(static_cast<int>(index), static_cast<int>(chart_.curves.size()));
+    const Color color =
+        class_color(static_cast<int>(index), static_cast<int>(chart_.curves.size()));
     constexpr double kDarker = 0.75 / 255;  // full yellow cannot be seen on white
     return {color.r * kDarker, color.g * kDarker, color.b * kDarker};
   }

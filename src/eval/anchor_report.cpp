@@ -43,8 +43,7 @@ std::string anchor_report_text(const AnchorReport& report) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "anchors = {}\n\n", anchors_text(report));
   if (static_cast<std::size_t>(report.wanted) > report.anchors.size()) {
-    fmt::format_to(out,
-                   " the {} boxes have only {} distinct size{}: {} anchor{} instead of {}\n",
+    fmt::format_to(out, " the {} boxes have only {} distinct size{}: {} anchor{} instead of {}\n",
                    report.boxes, report.distinct, report.distinct == 1 ? "" : "s",
                    report.anchors.size(), report.anchors.size() == 1 ? "" : "s", report.wanted);
   }

@@ -17,10 +17,10 @@ struct AnchorReport {
   std::int64_t images = 0, boxes = 0, distinct = 0;
   std::vector<BoxSize> anchors{};  ///< rounded
   AnchorFit fit{};
-  std::vector<int> strides{};            ///< of the heads, cfg order
-  std::vector<std::vector<int>> masks{};  ///< parallel to `strides`
-  std::optional<AnchorFit> cfg_fit{};     ///< of the anchors that the cfg has now
-  std::vector<std::int64_t> class_boxes{}; ///< by class
+  std::vector<int> strides{};               ///< of the heads, cfg order
+  std::vector<std::vector<int>> masks{};    ///< parallel to `strides`
+  std::optional<AnchorFit> cfg_fit{};       ///< of the anchors that the cfg has now
+  std::vector<std::int64_t> class_boxes{};  ///< by class
 };
 
 /// Boxes whose best anchor is in the mask.

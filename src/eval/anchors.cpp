@@ -114,8 +114,8 @@ Clusters settle(std::span<const WeightedSize> sizes, std::vector<BoxSize> centre
     for (std::size_t c = 0; c < centres.size(); ++c) {
       const Sum& sum = sums[c];
       // A centre that lost all its boxes starts again where the fit is worst.
-      centres[c] = sum.weight > 0 ? BoxSize{sum.w / sum.weight, sum.h / sum.weight}
-                                  : sizes[worst].size;
+      centres[c] =
+          sum.weight > 0 ? BoxSize{sum.w / sum.weight, sum.h / sum.weight} : sizes[worst].size;
     }
   }
   return best;
@@ -135,7 +135,8 @@ std::int64_t distinct_sizes(std::span<const BoxSize> boxes) {
 std::vector<BoxSize> cluster_anchors(
     std::span<const BoxSize> boxes, const AnchorOptions& options,
     const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  LANTERN_ASSERT(options.clusters > 0 && options.restarts > 0, "at least one cluster and one start");
+  LANTERN_ASSERT(options.clusters > 0 && options.restarts > 0,
+                 "at least one cluster and one start");
   const std::vector<WeightedSize> sizes = weighted_sizes(boxes);
   Clusters best;
   for (int start = 0; start < options.restarts; ++start) {

@@ -64,7 +64,9 @@ struct CocoMetrics::PixelBox {
         h(static_cast<double>(box.h) * size.height),
         is_ignored(ignored) {}
   double area() const { return w * h; }
-  bool is_outside(const AreaRange& range) const { return area() < range.low || area() > range.high; }
+  bool is_outside(const AreaRange& range) const {
+    return area() < range.low || area() > range.high;
+  }
   double iou(const PixelBox& other) const {
     const double across = std::min(left + w, other.left + other.w) - std::max(left, other.left);
     const double down = std::min(top + h, other.top + other.h) - std::max(top, other.top);
@@ -143,7 +145,7 @@ void CocoMetrics::add_class(ClassEntries& target, std::span<const PixelBox> dete
     std::ranges::stable_sort(order, {}, [&](std::size_t g) { return ignored[g] ? 1 : 0; });
     for (int t = 0; t < kThresholds; ++t) {
       const auto bit = static_cast<std::uint16_t>(1U << static_cast<unsigned>(t));
-      std::ranges::fill(taken, false);
+      taken.assign(truths.size(), false);
       for (std::size_t d = 0; d < detections.size(); ++d) {
         double best = iou_threshold(t);
         std::size_t match = kNone;
@@ -161,7 +163,8 @@ void CocoMetrics::add_class(ClassEntries& target, std::span<const PixelBox> dete
           taken[match] = true;
           entry.hit[a] |= bit;
         }
-        if (is_hit ? static_cast<bool>(ignored[match]) : detections[d].is_outside(range)) entry.ignored[a] |= bit;
+        if (is_hit ? static_cast<bool>(ignored[match]) : detections[d].is_outside(range))
+          entry.ignored[a] |= bit;
       }
     }
   }
@@ -178,8 +181,7 @@ CocoMetrics::Measured CocoMetrics::measure(const ClassEntries& one,
     if (entry.rank >= most_detections || (entry.ignored[area] & bit) != 0) continue;
     ++entries;
     if ((entry.hit[area] & bit) == 0) continue;
-    precisions.push_back(static_cast<double>(precisions.size() + 1) /
-                         static_cast<double>(entries));
+    precisions.push_back(static_cast<double>(precisions.size() + 1) / static_cast<double>(entries));
   }
   for (std::size_t k = precisions.size(); k-- > 1;) {
     precisions[k - 1] = std::max(precisions[k - 1], precisions[k]);

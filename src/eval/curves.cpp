@@ -38,8 +38,7 @@ std::vector<CurveXy> mean_precision_curve(const MapResult& result) {
 std::vector<CurveXy> f1_curve(const ClassResult& result) {
   std::vector<CurveXy> points;
   for (auto point = result.curve.rbegin(); point != result.curve.rend(); ++point) {
-    const double f1 =
-        2 * point->precision * point->recall / (point->precision + point->recall);
+    const double f1 = 2 * point->precision * point->recall / (point->precision + point->recall);
     if (points.empty()) points.push_back({0, f1});
     points.push_back({static_cast<double>(point->score), f1});
   }

@@ -69,10 +69,9 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
   std::optional<eval::CocoMetrics> coco;
   if (options.coco) coco.emplace(inference.classes());
   if (options.confusion) {
-    result.confusion.emplace(
-        inference.classes(),
-        eval::ConfusionMatrix::Options{.iou_threshold = options.iou_thresh,
-                                       .confidence_threshold = options.conf_thresh});
+    result.confusion.emplace(inference.classes(), eval::ConfusionMatrix::Options{
+                                                      .iou_threshold = options.iou_thresh,
+                                                      .confidence_threshold = options.conf_thresh});
   }
   const auto use = [&](const eval::ListImage& image) {
     const auto index = static_cast<std::size_t>(image.item.index);

@@ -6,8 +6,8 @@ namespace {
 
 constexpr const char* kMap = "detector map obj.data net.cfg fix.weights -quiet ";
 
-// The one-box fixture on five greys: truth equal to its box for three of them; one of the others has an
-// object elsewhere.
+// The one-box fixture on five greys: truth equal to its box for three of them; one of the others
+// has an object elsewhere.
 void write_truths(const WorkFolder& folder) {
   for (const char* name : {"g255", "g204", "g153"}) {
     put(folder / ("img/" + std::string(name) + ".txt"), "0 .5 .5 .5 .5\n");
@@ -24,7 +24,8 @@ TEST(DetectorRecall, CountsTheTruthsThatAreFound) {
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_TRUE(one.prints("3 of 4 truth boxes found\n recall = 75.00 %, average IoU = 75.00 %"))
       << one.out;
-  EXPECT_TRUE(one.says("    4     3     4\tRPs/Img: 1.00\tIOU: 75.00%\tRecall:75.00%\n")) << one.err;
+  EXPECT_TRUE(one.says("    4     3     4\tRPs/Img: 1.00\tIOU: 75.00%\tRecall:75.00%\n"))
+      << one.err;
   const nlohmann::json json = parse_json(slurp(folder / "one.json"));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["found"], 3);
@@ -133,7 +134,7 @@ TEST(CalcAnchors, ClearSizesAreFoundInEveryCall) {
 
 TEST(CalcAnchors, ACfgGivesSizeHeadsAndWhatToCompareWith) {
   const WorkFolder folder("34-anchors-from-equal-boxes");
-  const Outcome outcome = folder.run("detector calc_anchors obj2.data net.cfg");
+  const Outcome outcome = folder.run("detector calcanchors obj2.data net.cfg");  // Darknet 5
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.prints("num_of_clusters = 3, width = 64, height = 64 ")) << outcome.out;
   EXPECT_TRUE(outcome.prints("only 2 distinct sizes: 2 anchors instead of 3"));
@@ -164,7 +165,8 @@ TEST(CalcAnchors, ClassNumbersBeyondReasonAreRefused) {
   put(folder / "img/01.txt", "2000000000 .5 .5 .2 .2\n");
   const Outcome outcome = folder.run("detector calc_anchors obj.data -width 64 -height 64");
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(outcome.says("img/01.txt: has class 2000000000; say in the .data file")) << outcome.err;
+  EXPECT_TRUE(outcome.says("img/01.txt: has class 2000000000; say in the .data file"))
+      << outcome.err;
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-bool is_colored(int r, int g, int b) {
-  return std::max({r, g, b}) - std::min({r, g, b}) > 120;
-}
+bool is_colored(int r, int g, int b) { return std::max({r, g, b}) - std::min({r, g, b}) > 120; }
 bool is_blue(int r, int g, int b) { return b > r + 80 && b > g + 40; }
 
 CurveChart falling(std::size_t curves) {
@@ -42,8 +40,9 @@ TEST(CurveChart, DrawsItsCurvesInPngAndSvg) {
 
 TEST(CurveChart, AcceptsAnyNumbersAndAnyNumberOfCurves) {
   CurveChart odd;
-  odd.curves = {{.name = "", .points = {{kNaN, 0}, {0, kNaN}, {-5, 1e300}, {9, -3}}, .is_main = true},
-                {.name = "empty"}};
+  odd.curves = {
+      {.name = "", .points = {{kNaN, 0}, {0, kNaN}, {-5, 1e300}, {9, -3}}, .is_main = true},
+      {.name = "empty"}};
   for (const CurveChart& chart : {odd, falling(300)}) {
     EXPECT_GT(render(chart, ChartFormat::kPng, {.width = 1, .height = 1}).size(), 100U);
     EXPECT_TRUE(is_well_formed(render(chart, ChartFormat::kSvg)));

@@ -41,8 +41,8 @@ TEST(Anchors, AreTheMiddlesOfClearClusters) {
   std::vector<BoxSize> boxes, means(middles.size());
   for (int i = 0; i < 400; ++i) {
     const auto c = static_cast<std::size_t>(i) % middles.size();
-    boxes.push_back({middles[c].w * rng.uniform(0.95F, 1.05F),
-                     middles[c].h * rng.uniform(0.95F, 1.05F)});
+    boxes.push_back(
+        {middles[c].w * rng.uniform(0.95F, 1.05F), middles[c].h * rng.uniform(0.95F, 1.05F)});
     means[c].w += boxes.back().w / 100;
     means[c].h += boxes.back().h / 100;
   }
@@ -83,9 +83,8 @@ TEST(Anchors, TheBestStartIsKept) {
     before = iou;
     if (restarts == 1) first = iou;
     last = iou;
-    EXPECT_TRUE(std::is_sorted(anchors.begin(), anchors.end(), [](const auto& a, const auto& b) {
-      return a.w * a.h < b.w * b.h;
-    }));
+    EXPECT_TRUE(std::is_sorted(anchors.begin(), anchors.end(),
+                               [](const auto& a, const auto& b) { return a.w * a.h < b.w * b.h; }));
   }
   EXPECT_GT(last, first) << "one of the starts is better than the first";
   // Anchors put at random boxes are no match for it.
@@ -111,9 +110,8 @@ TEST(Anchors, FitIsWhatCountingGives) {
   EXPECT_NEAR(fit.average_iou, average_iou(boxes, anchors), 1e-12);
   int reached = 0;
   for (const BoxSize& box : boxes) {
-    reached += std::ranges::any_of(anchors, [&](const BoxSize& anchor) {
-      return centred_iou(box, anchor) > 0.5;
-    });
+    reached += std::ranges::any_of(
+        anchors, [&](const BoxSize& anchor) { return centred_iou(box, anchor) > 0.5; });
   }
   EXPECT_NEAR(fit.recall, reached / 250.0, 1e-12);
   EXPECT_GT(reached, 0);
@@ -124,7 +122,7 @@ TEST(Anchors, FitIsWhatCountingGives) {
 }
 
 TEST(Anchors, MasksFollowTheStride) {
-  const std::vector<BoxSize> anchors{{12, 16}, {19, 36},   {40, 28},   {36, 75},  {76, 55},
+  const std::vector<BoxSize> anchors{{12, 16},  {19, 36},   {40, 28},   {36, 75},  {76, 55},
                                      {72, 146}, {142, 110}, {192, 243}, {459, 401}};
   using Masks = std::vector<std::vector<int>>;
   EXPECT_EQ(propose_masks(anchors, std::vector{8, 16, 32}),
@@ -145,8 +143,13 @@ TEST(Anchors, AreRoundedAsTheyAreWritten) {
 }
 
 AnchorReport some_report() {
-  AnchorReport report{.width = 64, .height = 64, .wanted = 3, .images = 2, .boxes = 4,
-                      .distinct = 2, .anchors = {{8, 8}, {32, 132}}};
+  AnchorReport report{.width = 64,
+                      .height = 64,
+                      .wanted = 3,
+                      .images = 2,
+                      .boxes = 4,
+                      .distinct = 2,
+                      .anchors = {{8, 8}, {32, 132}}};
   report.fit = {.average_iou = 0.75, .recall = 0.5, .boxes = {3, 1}};
   report.strides = {16, 8};
   report.masks = {{1}, {0}};

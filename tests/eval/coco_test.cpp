@@ -110,8 +110,7 @@ Pair plain(const std::vector<Picture>& pictures, int class_id, const Setting& se
         }
       }
       if (match != nullptr) match->found = true;
-      const bool is_of_size =
-          each.rect.area() >= setting.low && each.rect.area() <= setting.high;
+      const bool is_of_size = each.rect.area() >= setting.low && each.rect.area() <= setting.high;
       if (match != nullptr ? match->counts : is_of_size) {
         entries.push_back({each.score, match != nullptr});
       }
@@ -153,9 +152,9 @@ std::optional<double> plain_number(const std::vector<Picture>& pictures, int cla
     for (int percent = 50; percent <= 95; percent += 5) {
       if (number.iou == "0.50" && percent != 50) continue;
       if (number.iou == "0.75" && percent != 75) continue;
-      const Pair pair = plain(pictures, c,
-                              {percent / 100.0, low, high,
-                               static_cast<std::size_t>(number.most_detections)});
+      const Pair pair =
+          plain(pictures, c,
+                {percent / 100.0, low, high, static_cast<std::size_t>(number.most_detections)});
       const std::optional<double> value = number.is_recall ? pair.recall : pair.ap;
       if (!value) continue;
       sum += *value;
@@ -180,12 +179,11 @@ std::vector<Picture> random_pictures(std::uint64_t seed, int classes) {
   const auto random_class = [&] { return static_cast<int>(rng.uniform_int(0, classes - 1)); };
   std::vector<Picture> pictures;
   for (int i = 0; i < 5; ++i) {
-    Picture& picture =
-        pictures.emplace_back(Picture{{static_cast<int>(rng.uniform_int(60, 400)),
-                                       static_cast<int>(rng.uniform_int(60, 400))},
-                                      DetectionList(classes),
-                                      {},
-                                      {}});
+    Picture& picture = pictures.emplace_back(Picture{
+        {static_cast<int>(rng.uniform_int(60, 400)), static_cast<int>(rng.uniform_int(60, 400))},
+        DetectionList(classes),
+        {},
+        {}});
     const auto truths = rng.uniform_int(0, 6);
     for (std::int64_t t = 0; t < truths; ++t) {
       auto& list = rng.uniform() < 0.15F ? picture.difficult : picture.truths;
@@ -195,10 +193,9 @@ std::vector<Picture> random_pictures(std::uint64_t seed, int classes) {
     const std::int64_t found = i == 0 && seed % 8 == 0 ? 400 : rng.uniform_int(0, 24);
     for (std::int64_t d = 0; d < found; ++d) {
       const bool is_near = !picture.truths.empty() && rng.uniform() < 0.7F;
-      const Truth truth =
-          is_near ? picture.truths[static_cast<std::size_t>(rng.uniform_int(
-                        0, static_cast<std::int64_t>(picture.truths.size()) - 1))]
-                  : Truth{random_box(rng), random_class()};
+      const Truth truth = is_near ? picture.truths[static_cast<std::size_t>(rng.uniform_int(
+                                        0, static_cast<std::int64_t>(picture.truths.size()) - 1))]
+                                  : Truth{random_box(rng), random_class()};
       const std::size_t index =
           picture.detections.add({.box = near(rng, truth.box), .objectness = 1});
       const auto probabilities = picture.detections.probabilities(index);
@@ -323,9 +320,9 @@ TEST(Coco, ClassesWithoutTruthDoNotCount) {
   EXPECT_FALSE(result.class_ap[1].has_value());
   MapResult map;
   map.classes.resize(2);
-  EXPECT_NE(map_report_text(map, {}, {.coco = &result})
-                .find("area= small | maxDets=100 ] = -1.000\n"),
-            std::string::npos);
+  EXPECT_NE(
+      map_report_text(map, {}, {.coco = &result}).find("area= small | maxDets=100 ] = -1.000\n"),
+      std::string::npos);
   EXPECT_FALSE(measured(2, {}).numbers[0].has_value());
 }
 

@@ -110,9 +110,10 @@ TEST(Confusion, IsWrittenAsTableAndCsv) {
             "truth,cat,\"a \"\"b\"\", c\",(background)\ncat,0,1,0\n\"a \"\"b\"\", "
             "c\",0,0,0\n(background),0,0,0\n");
   const auto blanks = [](std::size_t count) { return std::string(count, ' '); };
-  EXPECT_NE(confusion_text(matrix, names)
-                .find("\n cat" + blanks(9) + blanks(4) + "0" + blanks(9) + "1" + blanks(13) + "0\n"),
-            std::string::npos)
+  EXPECT_NE(
+      confusion_text(matrix, names)
+          .find("\n cat" + blanks(9) + blanks(4) + "0" + blanks(9) + "1" + blanks(13) + "0\n"),
+      std::string::npos)
       << confusion_text(matrix, names);
   EXPECT_THROW(ConfusionMatrix(ConfusionMatrix::kMostClasses + 1, {}), Error);
 }
@@ -128,7 +129,8 @@ TEST(Curves, MeanOfTheMeanCurveIsTheMeanAveragePrecision) {
       const auto class_id = static_cast<int>(rng.uniform_int(0, 1));  // never class 2
       truths.push_back({box, class_id});
       if (rng.coin()) found.push_back({box, class_id, rng.uniform(0.01F, 1)});
-      found.push_back({{rng.uniform(), rng.uniform(), 0.2F, 0.2F}, class_id, rng.uniform(0.01F, 1)});
+      found.push_back(
+          {{rng.uniform(), rng.uniform(), 0.2F, 0.2F}, class_id, rng.uniform(0.01F, 1)});
     }
     metric.add_image(list_of(3, found), truths);
   }
