@@ -31,6 +31,8 @@ int run_detector_train(const Arguments& arguments, Terminal& terminal);
 int run_detector_test(const Arguments& arguments, Terminal& terminal);
 int run_detector_map(const Arguments& arguments, Terminal& terminal);
 int run_detector_valid(const Arguments& arguments, Terminal& terminal);
+int run_detector_recall(const Arguments& arguments, Terminal& terminal);
+int run_detector_calc_anchors(const Arguments& arguments, Terminal& terminal);
 int run_detect(const Arguments& arguments, Terminal& terminal);
 
 }  // namespace lantern::cli

@@ -7,12 +7,7 @@
 
 namespace lantern::cli {
 
-namespace {
-
-using Tables = std::span<const std::span<const Flag>>;
-
-// Spelling for comparison: no dashes, no underscores, small letters.
-std::string plain(std::string_view name) {
+std::string plain_spelling(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c != '-' && c != '_') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -20,17 +15,21 @@ std::string plain(std::string_view name) {
   return out;
 }
 
+namespace {
+
+using Tables = std::span<const std::span<const Flag>>;
+
 // "-5" and "-" are values, "-x" is a flag.
 bool looks_like_flag(std::string_view text) {
   return text.size() > 1 && text.front() == '-' && !parse_float(text);
 }
 
 const Flag* find(Tables tables, std::string_view name) {
-  const std::string wanted = plain(name);
+  const std::string wanted = plain_spelling(name);
   if (wanted.empty()) return nullptr;
   for (const std::span<const Flag> table : tables) {
     for (const Flag& flag : table) {
-      if (plain(flag.name) == wanted) return &flag;
+      if (plain_spelling(flag.name) == wanted) return &flag;
     }
   }
   return nullptr;
@@ -43,12 +42,12 @@ std::string suggestion(Tables tables, std::string_view name, std::string_view ne
   if (joined != nullptr && !next.empty()) {
     return fmt::format("; did you mean -{} (one word)?", joined->name);
   }
-  const std::string wanted = plain(name);
+  const std::string wanted = plain_spelling(name);
   std::vector<std::string> spellings;
   std::vector<std::string_view> names;
   for (const std::span<const Flag> table : tables) {
     for (const Flag& flag : table) {
-      spellings.push_back(plain(flag.name));
+      spellings.push_back(plain_spelling(flag.name));
       names.push_back(flag.name);
     }
   }

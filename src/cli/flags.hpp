@@ -67,6 +67,9 @@ class Arguments {
   std::map<std::string_view, Given> given_;
 };
 
+/// For comparison of names: no dashes, no underscores, small letters.
+std::string plain_spelling(std::string_view name);
+
 /// Reads flags anywhere: `-flag value`, `--flag value`, `--flag=value`; '-' and '_' inside a name,
 /// and capitals, do not matter. `--` ends the flags. Throws kUsage for an unknown flag (with the
 /// nearest known one), a missing or wrong value and a flag given twice.

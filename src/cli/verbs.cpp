@@ -45,6 +45,14 @@ const std::vector<Verb>& verb_table() {
       {"detector valid", "<data> <cfg> <weights>", 3, 3,
        "Writes the detections of the validation list into result files.",
        "lantern detector valid obj.data net.cfg net.weights", detector_flags(), run_detector_valid},
+      {"detector recall", "<data> <cfg> <weights>", 3, 3,
+       "Share of the true boxes that are found, whatever their class.",
+       "lantern detector recall obj.data net.cfg net.weights", detector_flags(),
+       run_detector_recall},
+      {"detector calc_anchors", "<data> [cfg]", 1, 2,
+       "Anchors that fit the boxes of the training list.",
+       "lantern detector calc_anchors obj.data -num_of_clusters 9 -width 416 -height 416",
+       detector_flags(), run_detector_calc_anchors},
       {"detect", "<cfg> <weights> [image|folder|pattern]", 2, 3,
        "Short for `detector test cfg/coco.data ...`.",
        "lantern detect cfg/yolov4.cfg yolov4.weights data/dog.jpg -thresh .3", detect_flags(),
@@ -136,8 +144,6 @@ struct AbsentVerb {
 
 constexpr std::array kAbsentVerbs{
     AbsentVerb{"detector demo", kNotYet},
-    AbsentVerb{"detector calc_anchors", kNotYet},
-    AbsentVerb{"detector recall", kNotYet},
     AbsentVerb{"detector draw", kNever},
     AbsentVerb{"classifier demo", kNotYet},
     AbsentVerb{"classifier validmulti", kNotYet},
@@ -245,7 +251,8 @@ const Verb& find_subverb(std::string_view family, const Arguments& arguments) {
   }
   const std::string& name = arguments.positionals.front();
   for (const Verb* verb : members) {
-    if (verb->subverb() == name) return *verb;
+    // As in flags; Darknet 5 writes calcanchors.
+    if (plain_spelling(verb->subverb()) == plain_spelling(name)) return *verb;
   }
   refuse_if_absent(fmt::format("{} {}", family, name));
   unknown_verb(family, name, names);

@@ -1,6 +1,5 @@
 #include "draw/chart.hpp"
 
-#include <cairo-svg.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 namespace lantern::draw {
 namespace {
 
-constexpr Ink kWhite{1, 1, 1};
 constexpr Ink kText{0.13, 0.15, 0.18};
 constexpr Ink kMuted{0.42, 0.45, 0.50};
 constexpr Ink kGrid{0.90, 0.91, 0.93};
@@ -35,20 +33,11 @@ std::vector<Point> sorted(std::vector<Point> points) {
   return points;
 }
 
-cairo_status_t append(void* closure, const unsigned char* data, unsigned int size) {
-  try {  // called from C, which an exception must not cross
-    static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), size);
-    return CAIRO_STATUS_SUCCESS;
-  } catch (...) {
-    return CAIRO_STATUS_NO_MEMORY;
-  }
-}
-
 // One chart being drawn: the context, the plot's rectangle in pixels and the scales of its axes.
 class Painter : private ChartCanvas {
  public:
   Painter(const ChartData& data, cairo_t* context, ChartSize size)
-      : ChartCanvas(context, std::clamp(std::min(size.width, size.height) / 55.0, 9.0, 40.0)),
+      : ChartCanvas(context, em_of(size)),
         data_(data),
         width_(size.width),
         height_(size.height),
@@ -71,8 +60,6 @@ class Painter : private ChartCanvas {
   }
 
   void draw() {
-    ink(kWhite);
-    cairo_paint(context_);
     draw_grid();
     cairo_save(context_);
     cairo_rectangle(context_, plot_.left, plot_.top - em_ * 0.2,
@@ -142,11 +129,8 @@ class Painter : private ChartCanvas {
     if (!percents_.empty()) line(plot_.right, plot_.top, plot_.right, plot_.bottom);
     ink(kText);
     text((plot_.left + plot_.right) / 2, plot_.bottom + 3.1 * em_, "iteration", Align::kCentre);
-    cairo_save(context_);
-    cairo_translate(context_, 1.4 * em_, (plot_.top + plot_.bottom) / 2);
-    cairo_rotate(context_, -std::acos(-1.0) / 2);
-    text(0, 0, loss_.logarithmic ? "loss (logarithmic)" : "loss", Align::kCentre);
-    cairo_restore(context_);
+    upward_text(1.4 * em_, (plot_.top + plot_.bottom) / 2,
+                loss_.logarithmic ? "loss (logarithmic)" : "loss", Align::kCentre);
   }
 
   static std::string short_count(double value) {
@@ -353,25 +337,9 @@ class Painter : private ChartCanvas {
 }  // namespace
 
 std::string render_chart(const ChartData& data, ChartFormat format, ChartSize size) {
-  size = {std::clamp(size.width, 200, 8000), std::clamp(size.height, 150, 8000)};
-  std::string bytes;
-  const bool as_svg = format == ChartFormat::kSvg;
-  const Surface surface(
-      as_svg ? cairo_svg_surface_create_for_stream(&append, &bytes, size.width, size.height)
-             : cairo_image_surface_create(CAIRO_FORMAT_RGB24, size.width, size.height));
-  check(cairo_surface_status(surface.get()));
-  {
-    const Context context(cairo_create(surface.get()));
-    Painter(data, context.get(), size).draw();
-    check(cairo_status(context.get()));
-  }
-  if (as_svg) {
-    cairo_surface_finish(surface.get());
-    check(cairo_surface_status(surface.get()));
-  } else {
-    check(cairo_surface_write_to_png_stream(surface.get(), &append, &bytes));
-  }
-  return bytes;
+  return render_canvas(format, size, [&](cairo_t* context, ChartSize within) {
+    Painter(data, context, within).draw();
+  });
 }
 
 }  // namespace lantern::draw

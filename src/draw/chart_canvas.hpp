@@ -2,8 +2,11 @@
 
 #include <cairo.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
+
+#include "draw/chart.hpp"
 
 namespace lantern::draw {
 
@@ -22,6 +25,13 @@ struct Box {
   }
 };
 
+/// Size of the normal text of a chart, in pixels.
+double em_of(ChartSize size);
+
+/// The bytes of a picture file that `paint` draws; the size is brought into 200x150 to 8000x8000.
+std::string render_canvas(ChartFormat format, ChartSize size,
+                          const std::function<void(cairo_t* context, ChartSize size)>& paint);
+
 /// Lines and text of a chart in one cairo context.
 class ChartCanvas {
  public:
@@ -34,6 +44,8 @@ class ChartCanvas {
   double advance(const std::string& text);
   /// Draws with the baseline at y; returns the area covered.
   Box text(double x, double y, std::string_view raw, Align align = Align::kLeft);
+  /// The same turned to the left, reading upwards.
+  void upward_text(double x, double y, std::string_view raw, Align align = Align::kLeft);
 
  protected:
   cairo_t* context_;

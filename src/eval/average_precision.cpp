@@ -10,14 +10,6 @@ namespace {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-/// The same object written in both lists; label files hold six decimals.
-bool is_same_object(const Truth& a, const Truth& b) {
-  constexpr float kTolerance = 2e-6F;
-  return a.class_id == b.class_id && std::abs(a.box.x - b.box.x) < kTolerance &&
-         std::abs(a.box.y - b.box.y) < kTolerance && std::abs(a.box.w - b.box.w) < kTolerance &&
-         std::abs(a.box.h - b.box.h) < kTolerance;
-}
-
 /// AP of one class from its curve of true positives, whose k-th point has recall (k + 1) / truths.
 double average_precision(const std::vector<CurvePoint>& curve, std::int64_t truths, int points) {
   if (truths == 0 || curve.empty()) return 0;
@@ -44,6 +36,13 @@ double average_precision(const std::vector<CurvePoint>& curve, std::int64_t trut
 }
 
 }  // namespace
+
+bool is_same_object(const Truth& a, const Truth& b) {
+  constexpr float kTolerance = 2e-6F;
+  return a.class_id == b.class_id && std::abs(a.box.x - b.box.x) < kTolerance &&
+         std::abs(a.box.y - b.box.y) < kTolerance && std::abs(a.box.w - b.box.w) < kTolerance &&
+         std::abs(a.box.h - b.box.h) < kTolerance;
+}
 
 AveragePrecision::AveragePrecision(int classes)
     : classes_(classes),
@@ -175,19 +174,6 @@ MapResult AveragePrecision::result(const MapOptions& options) const {
   return result;
 }
 
-double AveragePrecision::mean_over_iou(double from, double to, double step, int points) const {
-  if (!(step > 0) || !(to >= from)) {
-    throw Error(ErrorCode::kUsage, "-iou_thresh", "{}:{} in steps of {} is no range", from, to,
-                step);
-  }
-  const auto steps = static_cast<std::int64_t>(std::floor((to - from) / step + 1e-6)) + 1;
-  double sum = 0;
-  for (std::int64_t i = 0; i < steps; ++i) {
-    sum += result({.iou_threshold = from + static_cast<double>(i) * step, .points = points}).map;
-  }
-  return sum / static_cast<double>(steps);
-}
-
 void RecallCounter::add_image(const DetectionList& list, std::span<const Truth> image_truths) {
   ++images;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -204,13 +190,20 @@ void RecallCounter::add_image(const DetectionList& list, std::span<const Truth> 
   }
 }
 
+double RecallCounter::recall() const {
+  return ratio(static_cast<double>(found), static_cast<double>(truths));
+}
+
+double RecallCounter::average_iou() const { return ratio(iou_sum, static_cast<double>(truths)); }
+
+double RecallCounter::detections_per_image() const {
+  return ratio(static_cast<double>(detections), static_cast<double>(images));
+}
+
 std::string RecallCounter::line() const {
-  const auto truth_count = static_cast<double>(truths);
   return fmt::format("{:5d} {:5d} {:5d}\tRPs/Img: {:.2f}\tIOU: {:.2f}%\tRecall:{:.2f}%",
-                     images == 0 ? 0 : images - 1, found, truths,
-                     ratio(static_cast<double>(detections), static_cast<double>(images)),
-                     100 * ratio(iou_sum, truth_count),
-                     100 * ratio(static_cast<double>(found), truth_count));
+                     images == 0 ? 0 : images - 1, found, truths, detections_per_image(),
+                     100 * average_iou(), 100 * recall());
 }
 
 }  // namespace lantern::eval

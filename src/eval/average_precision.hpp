@@ -15,6 +15,9 @@ struct Truth {
   int class_id = 0;
 };
 
+/// The same object written in two lists; label files hold six decimals.
+bool is_same_object(const Truth& a, const Truth& b);
+
 struct MapOptions {
   double iou_threshold = 0.5;          ///< strict: IoU > iou_threshold
   double confidence_threshold = 0.25;  ///< strict, for TP, FP, precision, recall, F1, average IoU
@@ -60,9 +63,6 @@ class AveragePrecision {
   std::int64_t images() const { return images_; }
   /// Throws kUsage for points < 0.
   MapResult result(const MapOptions& options = {}) const;
-  /// Mean of the mAP over IoU thresholds from, from + step, .. to (COCO: 0.5, 0.95, 0.05).
-  double mean_over_iou(double from = 0.5, double to = 0.95, double step = 0.05,
-                       int points = 101) const;
 
  private:
   struct Entry {
@@ -89,6 +89,10 @@ struct RecallCounter {
   double iou_sum = 0;
 
   void add_image(const DetectionList& list, std::span<const Truth> image_truths);
+  // 0 for 0/0.
+  double recall() const;
+  double average_iou() const;  ///< of each truth with its best detection
+  double detections_per_image() const;
   /// "    0     3     4\tRPs/Img: 12.00\tIOU: 71.03%\tRecall:75.00%", index of the last image
   std::string line() const;
 };

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace lantern::eval {
 namespace {
@@ -12,10 +13,28 @@ std::string name_of(std::span<const std::string> names, std::size_t class_id) {
   return class_id < names.size() ? names[class_id] : std::to_string(class_id);
 }
 
+nlohmann::ordered_json or_null(std::optional<double> value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+// The lines of the published evaluation, which scripts read; -1 where nothing can be measured.
+std::string coco_text(const CocoResult& result) {
+  std::string text;
+  for (std::size_t n = 0; n < kCocoNumbers.size(); ++n) {
+    const CocoNumber& number = kCocoNumbers[n];
+    fmt::format_to(std::back_inserter(text),
+                   " {:<18} {} @[ IoU={:<9} | area={:>6} | maxDets={:>3} ] = {:.3f}\n",
+                   number.is_recall ? "Average Recall" : "Average Precision",
+                   number.is_recall ? "(AR)" : "(AP)", number.iou, number.area,
+                   number.most_detections, result.numbers[n].value_or(-1));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string map_report_text(const MapResult& result, std::span<const std::string> names,
-                            std::optional<double> coco_map) {
+                            const MapExtras& extras) {
   std::string text = fmt::format(" detections_count = {}, unique_truth_count = {}\n",
                                  result.detections_count, result.truths);
   const auto out = std::back_inserter(text);
@@ -40,9 +59,9 @@ std::string map_report_text(const MapResult& result, std::span<const std::string
   }
   fmt::format_to(out, " mean average precision (mAP@{:.2f}) = {:f}, or {:.2f} %\n",
                  options.iou_threshold, result.map, 100 * result.map);
-  if (coco_map) {
-    fmt::format_to(out, " mean average precision (mAP@0.50:0.95) = {:f}, or {:.2f} %\n", *coco_map,
-                   100 * *coco_map);
+  if (extras.coco != nullptr) {
+    fmt::format_to(out, " mean average precision (mAP@0.50:0.95) = {:f}, or {:.2f} %\n",
+                   extras.coco->ap(), 100 * extras.coco->ap());
   }
   if (result.truths == 0) {
     text += " there are 0 truth boxes in the validation set: these figures say nothing\n";
@@ -57,17 +76,24 @@ std::string map_report_text(const MapResult& result, std::span<const std::string
     fmt::format_to(out, " {} truth boxes left out: class number out of range\n",
                    result.ignored_truths);
   }
+  if (extras.coco != nullptr) text += "\n" + coco_text(*extras.coco);
+  if (extras.confusion != nullptr) text += confusion_text(*extras.confusion, names);
   return text;
 }
 
 std::string map_report_json(const MapResult& result, std::span<const std::string> names,
-                            std::optional<double> coco_map, bool curves) {
+                            const MapExtras& extras) {
   nlohmann::ordered_json json;
   json["schema"] = 1;
   // The key names the IoU threshold: map50, map75.
   json[fmt::format("map{:.0f}", 100 * result.options.iou_threshold)] = result.map;
   json["map_with_truths"] = result.map_with_truths;
-  if (coco_map) json["map50_95"] = *coco_map;
+  if (extras.coco != nullptr) {
+    json["map50_95"] = extras.coco->ap();
+    for (std::size_t n = 0; n < kCocoNumbers.size(); ++n) {
+      json["coco"][std::string(kCocoNumbers[n].key)] = or_null(extras.coco->numbers[n]);
+    }
+  }
   json["iou_thresh"] = result.options.iou_threshold;
   json["conf_thresh"] = result.options.confidence_threshold;
   json["points"] = result.options.points;
@@ -77,7 +103,8 @@ std::string map_report_json(const MapResult& result, std::span<const std::string
     nlohmann::ordered_json entry{{"class_id", c}, {"name", name_of(names, c)},
                                  {"ap", one.ap},  {"tp", one.tp},
                                  {"fp", one.fp},  {"truths", one.truths}};
-    if (curves) {
+    if (extras.coco != nullptr) entry["ap50_95"] = or_null(extras.coco->class_ap[c]);
+    if (extras.curves) {
       entry["curve"] = nlohmann::ordered_json::array();
       for (const CurvePoint& point : one.curve) {
         entry["curve"].push_back({point.score, point.precision, point.recall});
@@ -94,6 +121,16 @@ std::string map_report_json(const MapResult& result, std::span<const std::string
   json["fn"] = result.fn;
   json["detections_count"] = result.detections_count;
   json["truth_count"] = result.truths;
+  if (const ConfusionMatrix* matrix = extras.confusion) {
+    json["confusion"] = nlohmann::ordered_json::array();
+    for (int truth = 0; truth <= matrix->classes(); ++truth) {
+      nlohmann::ordered_json row = nlohmann::ordered_json::array();
+      for (int detected = 0; detected <= matrix->classes(); ++detected) {
+        row.push_back(matrix->at(truth, detected));
+      }
+      json["confusion"].push_back(std::move(row));
+    }
+  }
   // Names come from files in any encoding; what is not UTF-8 is replaced, the document stays valid.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

@@ -1,20 +1,26 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 
 #include "eval/average_precision.hpp"
+#include "eval/coco.hpp"
+#include "eval/confusion.hpp"
 
 namespace lantern::eval {
 
-/// The text of `detector map` (standard output), every line ended. `coco_map`: mAP@.50:.95 when it
-/// was asked for.
+/// What was measured beside the mean average precision; null: not asked for.
+struct MapExtras {
+  const CocoResult* coco = nullptr;
+  const ConfusionMatrix* confusion = nullptr;
+  bool curves = false;  ///< JSON: the precision-recall curve of every class
+};
+
+/// The text of `detector map` (standard output), every line ended.
 std::string map_report_text(const MapResult& result, std::span<const std::string> names,
-                            std::optional<double> coco_map = std::nullopt);
-/// {"schema":1,"map50"..., "classes":[...]}; with `curves` the precision-recall curve of every
-/// class.
+                            const MapExtras& extras = {});
+/// {"schema":1,"map50"..., "classes":[...]} (docs/cli.md).
 std::string map_report_json(const MapResult& result, std::span<const std::string> names,
-                            std::optional<double> coco_map = std::nullopt, bool curves = false);
+                            const MapExtras& extras = {});
 
 }  // namespace lantern::eval

@@ -7,10 +7,6 @@
 #include "core/error.hpp"
 #include "data/labels.hpp"
 #include "data/lists.hpp"
-#include "data/loader.hpp"
-#include "device/machine.hpp"
-#include "eval/inference.hpp"
-#include "eval/map_report.hpp"
 
 namespace lantern::train {
 
@@ -57,7 +53,6 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
                                  const EvaluateProgress& progress) {
   const auto start = Clock::now();
   eval::Inference inference(model);
-  const layers::Network& network = model.network();
   const data::ImageList list = data::read_image_list(options.list);
   const data::LabelSet labels =
       data::scan_labels(list, {.classes = inference.classes(), .threads = options.threads});
@@ -71,49 +66,49 @@ EvaluateResult evaluate_detector(exec::Model& model, const EvaluateOptions& opti
   result.label_summary = labels.summary();
   result.duplicates = labels.counts[static_cast<std::size_t>(data::LabelIssueKind::kDuplicate)];
   eval::AveragePrecision precision(inference.classes());
-  data::EvalLoader loader({.images = list.images,
-                           .eval = {.net_w = network.net.width,
-                                    .net_h = network.net.height,
-                                    .channels = network.net.channels,
-                                    .letter_box = options.letter_box},
-                           .batch = inference.batch(),
-                           .threads = options.threads,
-                           .decode = {.exif = options.exif},
-                           .memory_left = device::memory_beside(model.executor().arena_bytes())});
-  const auto total = static_cast<std::int64_t>(list.images.size());
-  std::int64_t done = 0;
-  while (const data::EvalBatch* batch = loader.next()) {
-    const auto count = static_cast<std::int64_t>(batch->items.size());
-    inference.run(batch->images, count);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const data::EvalItem& item = batch->items[static_cast<std::size_t>(i)];
-      const auto index = static_cast<std::size_t>(item.index);
-      if (!item.error.empty()) {
-        result.bad_images.push_back({list.images[index], item.error});
-        continue;
-      }
-      eval::Inference::Options decoding{.threshold = options.score_thresh,
-                                        .nms_threshold = options.nms_thresh};
-      if (options.letter_box) decoding.letterboxed_image = {item.image_w, item.image_h};
-      precision.add_image(
-          inference.detections(i, decoding),
-          truths_of(labels.labels[index], options.drop_duplicates),
-          difficult.empty() ? std::vector<eval::Truth>{} : truths_of(difficult[index]));
-      ++result.images;
-    }
-    done += count;
-    if (progress) progress(done, total, static_cast<double>(done) / seconds_since(start));
+  std::optional<eval::CocoMetrics> coco;
+  if (options.coco) coco.emplace(inference.classes());
+  if (options.confusion) {
+    result.confusion.emplace(inference.classes(), eval::ConfusionMatrix::Options{
+                                                      .iou_threshold = options.iou_thresh,
+                                                      .confidence_threshold = options.conf_thresh});
   }
+  const auto use = [&](const eval::ListImage& image) {
+    const auto index = static_cast<std::size_t>(image.item.index);
+    if (!image.item.error.empty()) {
+      result.bad_images.push_back({list.images[index], image.item.error});
+      return;
+    }
+    const eval::ImageSize size{image.item.image_w, image.item.image_h};
+    eval::Inference::Options decoding{.threshold = options.score_thresh,
+                                      .nms_threshold = options.nms_thresh};
+    if (options.letter_box) decoding.letterboxed_image = {size.width, size.height};
+    const eval::DetectionList detections = inference.detections(image.place, decoding);
+    const std::vector<eval::Truth> truths =
+        truths_of(labels.labels[index], options.drop_duplicates);
+    const std::vector<eval::Truth> ignored =
+        difficult.empty() ? std::vector<eval::Truth>{} : truths_of(difficult[index]);
+    precision.add_image(detections, truths, ignored);
+    if (coco) coco->add_image(detections, size, truths, ignored);
+    if (result.confusion) result.confusion->add_image(detections, truths, ignored);
+    ++result.images;
+  };
+  eval::run_list(model, inference,
+                 {.images = list.images,
+                  .letter_box = options.letter_box,
+                  .exif = options.exif,
+                  .threads = options.threads},
+                 use, progress);
   if (result.images == 0) {
     throw Error(ErrorCode::kInvalidData, options.list.string(),
-                "none of its {} images can be read; the first: {}", total,
+                "none of its {} images can be read; the first: {}", list.images.size(),
                 result.bad_images.front().reason);
   }
   result.map = precision.result({.iou_threshold = options.iou_thresh,
                                  .confidence_threshold = options.conf_thresh,
                                  .points = options.points});
-  if (options.coco) result.coco_map = precision.mean_over_iou();
-  result.report = eval::map_report_text(result.map, names, result.coco_map);
+  if (coco) result.coco = coco->result();
+  result.report = eval::map_report_text(result.map, names, result.extras());
   result.seconds = seconds_since(start);
   return result;
 }

@@ -2,13 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "eval/average_precision.hpp"
+#include "eval/coco.hpp"
+#include "eval/confusion.hpp"
+#include "eval/list_inference.hpp"
+#include "eval/map_report.hpp"
 #include "exec/model.hpp"
 
 namespace lantern::train {
@@ -25,8 +28,8 @@ struct EvaluateOptions {
   int points = 0;
   float score_thresh = 0.005F;  ///< detections below it are not collected
   float nms_thresh = 0.45F;
-  /// Also the mean mAP over IoU thresholds 0.50, 0.55, .. 0.95 at 101 recalls, as COCO defines it.
-  bool coco = false;
+  bool coco = false;             ///< also COCO's twelve numbers
+  bool confusion = false;        ///< also the confusion matrix
   bool drop_duplicates = false;  ///< exact duplicates of a truth box do not count
 };
 
@@ -37,17 +40,24 @@ struct BadImage {
 
 struct EvaluateResult {
   eval::MapResult map;
-  std::optional<double> coco_map;  ///< mAP@.50:.95, when asked for
-  std::string report;              ///< the text of `detector map`
-  std::string label_summary;       ///< what is wrong with the labels; empty: nothing
-  std::int64_t images = 0;         ///< evaluated
-  std::int64_t duplicates = 0;     ///< exact duplicates among the truth boxes, counted or dropped
+  std::optional<eval::CocoResult> coco;            ///< when asked for
+  std::optional<eval::ConfusionMatrix> confusion;  ///< when asked for
+  std::string report;                              ///< the text of `detector map`
+  std::string label_summary;    ///< what is wrong with the labels; empty: nothing
+  std::int64_t images = 0;      ///< evaluated
+  std::int64_t duplicates = 0;  ///< exact duplicates among the truth boxes, counted or dropped
   std::vector<BadImage> bad_images;
   double seconds = 0;
+
+  /// What the reports show beside `map`; refers to this result.
+  eval::MapExtras extras(bool curves = false) const {
+    return {.coco = coco ? &*coco : nullptr,
+            .confusion = confusion ? &*confusion : nullptr,
+            .curves = curves};
+  }
 };
 
-using EvaluateProgress =
-    std::function<void(std::int64_t done, std::int64_t total, double images_per_second)>;
+using EvaluateProgress = eval::ListProgress;
 
 /// Mean average precision of a model over a list, with any forward batch; the last batch may be
 /// smaller. Images that cannot be read are left out and named in the result. Throws kInvalidData

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
+#include "core/rng.hpp"
 #include "csv.hpp"
 #include "eval/map_report.hpp"
 
@@ -156,7 +157,6 @@ TEST(AveragePrecision, APerfectDetectorOnOneImageHasOne) {
     EXPECT_EQ(result.fn, 0);
     EXPECT_EQ(result.average_iou, 1);
   }
-  EXPECT_EQ(metric.mean_over_iou(), 1);
 }
 
 TEST(AveragePrecision, ASecondHitOfOneTruthIsFalse) {
@@ -252,24 +252,75 @@ TEST(MapReport, PrintsTheLinesScriptsRead) {
             " IoU threshold = 50 %, used Area-Under-Curve for each unique Recall\n"
             " mean average precision (mAP@0.50) = 0.632100, or 63.21 %\n");
   result.options.points = 11;
-  EXPECT_NE(map_report_text(result, names, 0.4).find("used 11 Recall-points\n"), std::string::npos);
-  EXPECT_NE(map_report_text(result, names, 0.4).find("(mAP@0.50:0.95) = 0.400000, or 40.00 %"),
-            std::string::npos);
+  CocoResult coco;
+  coco.numbers[0] = 0.4;
+  const std::string text = map_report_text(result, names, {.coco = &coco});
+  EXPECT_NE(text.find("used 11 Recall-points\n"), std::string::npos);
+  EXPECT_NE(text.find("(mAP@0.50:0.95) = 0.400000, or 40.00 %"), std::string::npos);
 }
 
 TEST(MapReport, JsonHoldsEveryFigure) {
   const std::vector<std::string> names{"a", "b\"", "c", "d"};
   const AveragePrecision metric = golden_set();
-  const auto json = nlohmann::json::parse(map_report_json(metric.result(), names, 0.3, true));
+  CocoResult coco{.class_ap = {0.3, 0.2, 0.4, std::nullopt}};
+  coco.numbers[0] = 0.3;
+  ConfusionMatrix confusion(4, {});
+  confusion.add_image(DetectionList(4), std::vector<Truth>{{{0.5F, 0.5F, 0.1F, 0.1F}, 2}});
+  const auto json = nlohmann::json::parse(map_report_json(
+      metric.result(), names, {.coco = &coco, .confusion = &confusion, .curves = true}));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_NEAR(json["map50"].get<double>(), 0.575935543, 1e-6);
   EXPECT_NEAR(json["map_with_truths"].get<double>(), 0.575935543 * 4 / 3, 1e-6);
   EXPECT_EQ(json["map50_95"], 0.3);
+  EXPECT_EQ(json["coco"].size(), 12U);
+  EXPECT_EQ(json["coco"]["ap"], 0.3);
+  EXPECT_TRUE(json["coco"]["ar_small"].is_null());
+  EXPECT_EQ(json["classes"][1]["ap50_95"], 0.2);
+  EXPECT_TRUE(json["classes"][3]["ap50_95"].is_null());
+  EXPECT_EQ(json["confusion"].size(), 5U);
+  EXPECT_EQ(json["confusion"][2][4], 1);
   EXPECT_EQ(json["classes"][1]["name"], "b\"");
   EXPECT_EQ(json["classes"][0]["tp"], 9);
   EXPECT_EQ(json["classes"][3]["truths"], 0);
   EXPECT_FALSE(json["classes"][0]["curve"].empty());
   EXPECT_EQ(json["fn"], 15);
+}
+
+TEST(RecallCounter, CountsWhatPlainLoopsCount) {
+  Rng rng(1, "recall_test");
+  RecallCounter counter{.iou_threshold = 0.3F};
+  int truths = 0, found = 0, detections = 0;
+  double iou_sum = 0;
+  for (int image = 0; image < 25; ++image) {
+    const auto box = [&] {
+      return Box{rng.uniform(), rng.uniform(), rng.uniform(0.1F, 0.7F), rng.uniform(0.1F, 0.7F)};
+    };
+    DetectionList list(2);
+    std::vector<Box> counted;
+    for (int i = 0; i < 6; ++i) {
+      const Detection detection{.box = box(), .objectness = rng.coin() ? 0.5F : 0.0005F};
+      list.add(detection);
+      if (detection.objectness > 0.001F) counted.push_back(detection.box);
+    }
+    std::vector<Truth> wanted;
+    for (int i = 0; i < 3; ++i) wanted.push_back({box(), i});
+    counter.add_image(list, wanted);
+    detections += static_cast<int>(counted.size());
+    for (const Truth& truth : wanted) {
+      double best = 0;
+      for (const Box& each : counted) best = std::max<double>(best, iou(each, truth.box));
+      ++truths;
+      found += best > 0.3F ? 1 : 0;
+      iou_sum += best;
+    }
+  }
+  EXPECT_EQ(counter.found, found);
+  EXPECT_GT(found, 10);
+  EXPECT_LT(found, 75);
+  EXPECT_NEAR(counter.recall(), static_cast<double>(found) / truths, 1e-12);
+  EXPECT_NEAR(counter.average_iou(), iou_sum / truths, 1e-12);
+  EXPECT_NEAR(counter.detections_per_image(), detections / 25.0, 1e-12);
+  EXPECT_EQ(RecallCounter{}.recall(), 0);
 }
 
 TEST(RecallCounter, PrintsOneLine) {
