@@ -54,7 +54,11 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
     for (std::size_t k = 0; k < layout[i].arrays.size(); ++k) {
       std::vector<float>& values = weights.values[i][k];
       const std::string& name = layout[i].arrays[k].name;
-      if (values.empty() || (folds && name != kWeights && name != kBiases)) continue;
+      if (folds && name != kWeights && name != kBiases) continue;
+      // Training has drawn its start; what only looks starts with what makes no difference.
+      if (values.empty() && purpose == Purpose::kEvaluation && name.ends_with(kScales))
+        values.assign(static_cast<std::size_t>(layout[i].arrays[k].count), 1.0F);
+      if (values.empty()) continue;
       model.set_parameter(binding_of(model.lowered(), layout[i].layer, name), values);
       values = {};  // two copies of one layer, not of all
     }

@@ -16,7 +16,8 @@ struct LoadedWeights {
   int layers_expected = 0;
 };
 
-/// Reads a file into the model's parameters; layers that the file does not reach keep their values.
+/// Reads a file into the model's parameters; layers that the file does not reach keep their values,
+/// but for evaluation scales that it does not have are 1.
 LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
                            Diagnostics& warnings);
 /// Writes the model's parameters, atomically.

@@ -14,7 +14,8 @@ std::vector<int> read_class_map(const Layer& layer, const std::string& path) {
   for (const std::string_view line : split(text, '\n')) {
     if (trim(line).empty()) continue;
     const std::optional<std::int64_t> value = parse_int(trim(line));
-    if (!value) refuse(layer, "map={}: '{}' is no class index", path, trim(line));
+    if (!value || *value != static_cast<int>(*value))
+      refuse(layer, "map={}: '{}' is no class index", path, trim(line));
     map.push_back(static_cast<int>(*value));
   }
   return map;

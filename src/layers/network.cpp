@@ -55,7 +55,16 @@ void shape_layer(ShapeContext& context, Layer& layer, const Dims& previous) {
     layer.out = {};
     return;
   }
-  for (const ParameterArray& array : parameter_arrays(layer)) layer.parameters += array.count;
+  for (const ParameterArray& array : parameter_arrays(layer)) {
+    if (array.count > kMaxElements) {
+      context.error(layer, "", "needs {} values in its array {}, more than any machine holds",
+                    array.count, array.name);
+      layer.out = {};
+      layer.parameters = 0;
+      return;
+    }
+    layer.parameters += array.count;
+  }
 }
 
 void shape_all(Network& network, ShapeContext& context) {
@@ -239,6 +248,12 @@ Network load_network(const std::string& path, std::string_view text, Diagnostics
   const std::vector<cfg::Section> sections(document.sections.begin() + 1, document.sections.end());
   if (sections.empty())
     diagnostics.error(cfg::where(path, first.line), "the network has no layers after [net]");
+  if (network.input().elements() > kMaxElements) {
+    diagnostics.error(cfg::where(path, first.line),
+                      "[net] an input of {} is larger than any machine holds",
+                      to_string(network.input()));
+    return network;
+  }
   std::vector<bool> broken;
   for (const cfg::Section& section : sections) {
     Diagnostics own;

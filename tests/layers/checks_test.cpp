@@ -112,6 +112,19 @@ TEST(LayerChecks, Resampling) {
                  "a crop of 17x3 is larger than the input 16x16x8");
 }
 
+TEST(LayerChecks, WhatNoMachineHolds) {
+  expect_message("[rnn]\nhidden=1048576\n",
+                 "net.cfg:7:1: error: [rnn] needs 1099511627776 values in its "
+                 "array self.weights, more than any machine holds");
+  expect_message("[connected]\noutput=1048576\n[connected]\noutput=1048576\n",
+                 "array weights, more than");
+  const std::string huge =
+      "[net]\nwidth=65536\nheight=65536\nchannels=65536\n[connected]\noutput=1048576\n";
+  EXPECT_EQ(load(huge).messages(),
+            "net.cfg:1:1: error: [net] an input of 65536x65536x65536 is larger than "
+            "any machine holds\n");
+}
+
 TEST(LayerChecks, OtherLayers) {
   expect_message("[softmax]\ngroups=3\n", "groups=3 does not divide the 2048 inputs");
   expect_message("[dropout]\nprobability=1.5\n", "probability is 1.5, want <= 1");

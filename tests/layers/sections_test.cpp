@@ -362,6 +362,17 @@ TEST(LowerTree, NamesTheLineThatIsWrong) {
   EXPECT_NE(message("a -1\nb 0\n").find("has 2 nodes, the layer 3 classes"), std::string::npos);
 }
 
+TEST(LowerMap, RefusesWhatIsNoClass) {
+  const auto message = [](const std::string& text) {
+    return refusal(
+        "[convolutional]\nfilters=7\nsize=1\n[region]\nanchors=1,1\nnum=1\nclasses=2\nmap=" +
+        tree_file(text).string() + "\n");
+  };
+  EXPECT_EQ(message("1\n0\n"), "");
+  EXPECT_NE(message("1\ncat\n").find("'cat' is no class index"), std::string::npos);
+  EXPECT_NE(message("4294967296\n").find("'4294967296' is no class index"), std::string::npos);
+}
+
 const std::string kEmbeddings =
     "[convolutional]\nfilters=8\nsize=1\nactivation=linear\n[route]\nlayers=-2\n"
     "[convolutional]\nfilters=12\nsize=1\nactivation=linear\n"
