@@ -42,11 +42,11 @@ class RunMemory {
   static constexpr std::int64_t kEvaluationBatch = 4;
   static constexpr int kEvaluationQueue = 4;
 
-  /// Whether mini-batches of this iteration's size, which take `seconds` each, differ by more than a
-  /// tenth from what their plan was chosen by.
+  /// Whether mini-batches of this iteration's size, which take `seconds` each, differ by more than
+  /// a tenth from what their plan was chosen by.
   bool runs_otherwise(std::int64_t iteration, double seconds) const;
-  /// Measures ops and disk again, in the memory that the run has, and plans the size anew. True when
-  /// that gives a faster plan; models made from now on run it. No model may exist meanwhile.
+  /// Measures ops and disk again, in the memory that the run has, and plans the size anew. True
+  /// when that gives a faster plan; models made from now on run it. No model may exist meanwhile.
   bool plan_again(std::int64_t iteration, double seconds);
 
   Bytes arena_bytes() const { return arena_->bytes(); }
