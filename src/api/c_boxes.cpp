@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,18 +13,11 @@
 #include "core/error.hpp"
 #include "eval/nms.hpp"
 #include "eval/results.hpp"
+#include "eval/top_k.hpp"
 
 namespace lantern::api {
 
 namespace {
-
-int best_of(const float* probabilities, int classes) {
-  int best = -1;
-  for (int c = 0; c < classes; ++c) {
-    if (probabilities[c] > (best < 0 ? 0.0F : probabilities[best])) best = c;
-  }
-  return best;
-}
 
 // Memory comes from malloc: it is the caller's, and C frees it.
 template <typename T>
@@ -70,7 +62,7 @@ void store(const eval::DetectionList& list, lantern_detection* dets) {
     dets[i] = before[static_cast<std::size_t>(list[i].cell)];
     dets[i].objectness = list[i].objectness;
     std::ranges::copy(list.probabilities(i), dets[i].prob);
-    dets[i].best_class_idx = best_of(dets[i].prob, list.classes());
+    dets[i].best_class_idx = list.best_class(i);
   }
 }
 
@@ -148,6 +140,7 @@ char* lantern_detection_to_json(const lantern_detection* dets, int num, int clas
   return c_call(static_cast<char*>(nullptr), [&] {
     const lantern::eval::DetectionList list = lantern::api::list_of(dets, num, classes);
     lantern::api::require(names, "names");
+    for (int c = 0; c < classes; ++c) lantern::api::require(names[c], "names");
     const std::vector<std::string> all(names, names + classes);
     lantern::eval::OutputImage image{.frame_id = frame_id};
     if (filename != nullptr) image.filename = filename;
@@ -167,12 +160,8 @@ int lantern_top_k(const float* values, int n, int k, int* index) {
     if (k < 0 || k > n) {
       throw lantern::Error(lantern::ErrorCode::kUsage, "k", "is {}, want 0 to {}", k, n);
     }
-    std::vector<int> order(static_cast<std::size_t>(n));
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int a, int b) {
-      return values[a] != values[b] ? values[a] > values[b] : a < b;
-    });
-    std::copy_n(order.begin(), k, index);
+    std::ranges::copy(lantern::eval::top_classes(std::span(values, static_cast<std::size_t>(n)), k),
+                      index);
     return k;
   });
 }

@@ -135,8 +135,10 @@ lantern_image lantern_crop_image(lantern_image image, int dx, int dy, int w, int
 lantern_image lantern_resize_min(lantern_image image, int min) {
   return c_call(kNoImage, [&] {
     check_size(min, min);
-    const lantern::data::Extent to = lantern::data::shorter_side_to({image.w, image.h}, min);
-    return image_of(lantern::data::resize(planes_of(image), to.w, to.h));
+    const lantern::data::Planes planes = planes_of(image);
+    const lantern::data::Extent to = lantern::data::shorter_side_to({planes.w, planes.h}, min);
+    check_size(to.w, to.h);
+    return image_of(lantern::data::resize(planes, to.w, to.h));
   });
 }
 

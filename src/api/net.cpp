@@ -1,7 +1,6 @@
 #include "lantern/net.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <type_traits>
 
 #include "api/guard.hpp"
@@ -10,6 +9,7 @@
 #include "core/file.hpp"
 #include "data/lists.hpp"
 #include "device/machine.hpp"
+#include "eval/top_k.hpp"
 #include "io/model_weights.hpp"
 
 namespace lantern {
@@ -33,7 +33,7 @@ layers::Network read_network(const std::string& cfg, const LoadOptions& options,
 }
 
 void check(const LoadOptions& options) {
-  constexpr int kMostImages = 1 << 16, kMostThreads = 1024;
+  constexpr int kMostImages = 1 << 16, kMostThreads = 1024, kLargestSide = 1 << 16;
   if (options.batch < 1 || options.batch > kMostImages) {
     throw Error(ErrorCode::kUsage, "batch", "is {}, want 1 to {}", options.batch, kMostImages);
   }
@@ -41,9 +41,10 @@ void check(const LoadOptions& options) {
     throw Error(ErrorCode::kUsage, "threads", "is {}, want 1 to {}, or 0 for the cores",
                 options.threads, kMostThreads);
   }
-  if (options.width < 0 || options.height < 0) {
-    throw Error(ErrorCode::kUsage, "size", "is {} x {}; 0 takes the cfg's", options.width,
-                options.height);
+  if (std::min(options.width, options.height) < 0 ||
+      std::max(options.width, options.height) > kLargestSide) {
+    throw Error(ErrorCode::kUsage, "size", "is {} x {}, want at most {}; 0 takes the cfg's",
+                options.width, options.height, kLargestSide);
   }
 }
 
@@ -88,19 +89,11 @@ std::vector<Detection> detections_of(const eval::DetectionList& list, const Imag
 }
 
 std::vector<ClassScore> best_of(std::span<const float> scores, int top) {
-  std::vector<ClassScore> all;
-  all.reserve(scores.size());
-  for (std::size_t c = 0; c < scores.size(); ++c) all.push_back({static_cast<int>(c), scores[c]});
-  const std::size_t count =
-      top > 0 ? std::min(scores.size(), static_cast<std::size_t>(top)) : scores.size();
-  // Ties by number, so that the order is defined.
-  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count),
-                            [](const ClassScore& a, const ClassScore& b) {
-                              return a.score != b.score ? a.score > b.score
-                                                        : a.class_id < b.class_id;
-                            });
-  all.resize(count);
-  return all;
+  std::vector<ClassScore> best;
+  const int all = static_cast<int>(scores.size());
+  for (const int c : eval::top_classes(scores, top > 0 ? top : all))
+    best.push_back({c, scores[static_cast<std::size_t>(c)]});
+  return best;
 }
 
 // Runs any number of pictures, a batch at a time: prepare(image, out) fills a place of the input,

@@ -51,7 +51,7 @@ int validate(const Arguments& arguments, Terminal& terminal, data::EvalView view
   const train::ClassEvaluationResult result = train::evaluate_classifier(
       *model, set,
       {.view = view,
-       .top = static_cast<int>(data.integer("top", 1, 1)),
+       .top = train::shown_classes(data, files.classes, 1),
        .threads = loader_threads(arguments),
        .each =
            [&](std::size_t index, std::span<const float> scores, const eval::TopK& so_far) {

@@ -49,9 +49,8 @@ class PredictRun {
   // The flag, else the key, else 1; `classify` has a default of its own.
   int shown_classes() const {
     const std::string flag = arguments_.text("t");
-    const std::int64_t k =
-        flag.empty() ? files_.data_file.integer("top", 1, 1) : arguments_.integer("t");
-    return static_cast<int>(std::min<std::int64_t>(k, files_.classes));
+    if (flag.empty()) return train::shown_classes(files_.data_file, files_.classes, 1);
+    return static_cast<int>(std::min<std::int64_t>(arguments_.integer("t"), files_.classes));
   }
 
   void predict(const std::vector<std::string>& paths, train::ClassInference& inference,

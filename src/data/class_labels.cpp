@@ -60,6 +60,7 @@ ClassMatcher::ClassMatcher(std::span<const std::string> labels, const std::files
       throw Error(ErrorCode::kInvalidData, fmt::format("{}:{}", where.string(), i + 1),
                   "the label '{}' stands in line {} too", labels_[i], before->second + 1);
     }
+    longest_ = std::max(longest_, labels_[i].size());
   }
 }
 
@@ -86,7 +87,8 @@ void ClassMatcher::match_file_name(std::string_view name, std::vector<int>& foun
   }
   std::size_t covered = 0;  // end of the longest run found so far
   for (std::size_t s = 0; s < starts.size(); ++s) {
-    for (std::size_t e = ends.size(); e-- > s;) {
+    const auto end = std::ranges::upper_bound(ends, starts[s] + longest_);
+    for (auto e = static_cast<std::size_t>(end - ends.begin()); e-- > s;) {
       if (ends[e] <= covered) break;
       const int id = by_name(name.substr(starts[s], ends[e] - starts[s]));
       if (id < 0) continue;

@@ -26,6 +26,8 @@ class ClassMatcher {
  public:
   /// Throws kInvalidData, at `where`, for a label that is empty or there twice.
   ClassMatcher(std::span<const std::string> labels, const std::filesystem::path& where);
+  ClassMatcher(const ClassMatcher&) = delete;  // ids_ looks into labels_
+  ClassMatcher& operator=(const ClassMatcher&) = delete;
 
   const std::vector<std::string>& labels() const { return labels_; }
   /// `shared` characters of the path are those of folders that all images have.
@@ -38,6 +40,7 @@ class ClassMatcher {
   int by_name(std::string_view name) const;
   std::vector<int> longest_inside(std::string_view text) const;
   std::vector<std::string> labels_;
+  std::size_t longest_ = 0;
   std::unordered_map<std::string_view, int> ids_;
 };
 

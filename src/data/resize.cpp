@@ -259,14 +259,17 @@ void distort_hsv(Planes& planes, float hue, float saturation, float exposure) {
 }
 
 Planes crop(const Planes& src, int left, int top, int w, int h) {
+  const auto inside = [](int first, int i, int side) {
+    return std::clamp<std::int64_t>(std::int64_t{first} + i, 0, side - 1);
+  };
   Planes out = make_planes(w, h, src.c);
   float* to = out.data.data();
   for (int c = 0; c < src.c; ++c) {
     for (int y = 0; y < h; ++y) {
-      const float* row = src.data.data() + src.plane() * static_cast<std::size_t>(c) +
-                         static_cast<std::size_t>(std::clamp(top + y, 0, src.h - 1)) *
-                             static_cast<std::size_t>(src.w);
-      for (int x = 0; x < w; ++x) *to++ = row[std::clamp(left + x, 0, src.w - 1)];
+      const float* row =
+          src.data.data() + src.plane() * static_cast<std::size_t>(c) +
+          static_cast<std::size_t>(inside(top, y, src.h)) * static_cast<std::size_t>(src.w);
+      for (int x = 0; x < w; ++x) *to++ = row[inside(left, x, src.w)];
     }
   }
   return out;

@@ -25,6 +25,7 @@ std::string Builder::node(const std::string& op, std::vector<std::string> inputs
 }
 
 std::string Builder::constant(std::vector<std::int64_t> dims, std::vector<float> values) {
+  take_room(static_cast<std::int64_t>(values.size()));
   std::string name = next_name("constant");
   model_.initializers.push_back({name, std::move(dims), std::move(values)});
   return name;
@@ -59,9 +60,22 @@ std::span<const float> Builder::parameter(graph::TensorId id) const {
 std::string Builder::parameter_constant(graph::TensorId id, std::vector<std::int64_t> dims) {
   const std::span<const float> values = parameter(id);
   std::string name = lowered_.graph.tensor(id).name;
+  if (used_[name]++ > 0) return name;  // share_index
+  take_room(static_cast<std::int64_t>(values.size()));
   model_.initializers.push_back(
       {name, std::move(dims), std::vector<float>(values.begin(), values.end())});
   return name;
+}
+
+void Builder::check_room(std::int64_t floats) const {
+  if (floats * Bytes{sizeof(float)} <= room_) return;
+  throw Error(ErrorCode::kInvalidConfig, network_.path,
+              "error: its constants are more than an ONNX file holds (2 GiB)");
+}
+
+void Builder::take_room(std::int64_t floats) {
+  check_room(floats);
+  room_ -= floats * Bytes{sizeof(float)};
 }
 
 void Builder::refuse(const graph::Op& op, const std::string& why) const {

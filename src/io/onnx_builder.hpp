@@ -64,9 +64,11 @@ class Builder {
   void set_parameter(graph::TensorId id, std::vector<float> values) {
     parameters_[id] = std::move(values);
   }
-  /// A parameter as a constant of the file.
+  /// A parameter as a constant of the file, which layers may share.
   std::string parameter_constant(graph::TensorId id, std::vector<std::int64_t> dims);
 
+  /// Refuses the network when so many floats more do not fit into the file.
+  void check_room(std::int64_t floats) const;
   /// Refuses the layer of an op by name.
   [[noreturn]] void refuse(const graph::Op& op, const std::string& why) const;
 
@@ -75,12 +77,14 @@ class Builder {
 
  private:
   std::string next_name(const std::string& op);
+  void take_room(std::int64_t floats);
   const layers::Network& network_;
   const layers::Lowered& lowered_;
   const OnnxOptions& options_;
   Model model_;
   int layer_ = -1;
   std::map<std::string, int> used_;
+  Bytes room_ = kLargestFile;
   std::map<graph::TensorId, std::string> names_;
   std::map<graph::TensorId, std::vector<float>> parameters_;
 };

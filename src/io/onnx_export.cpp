@@ -1,6 +1,7 @@
 #include "io/onnx_export.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "io/fold.hpp"
@@ -25,10 +26,10 @@ void read_parameters(Builder& b, const std::filesystem::path& path, Diagnostics&
     }
   }
   for (const layers::ParameterBinding& binding : b.lowered().parameters) {
-    // What the file does not have (dontload) is 0, as in a network that was just made.
+    // What the file does not have (dontload, dontloadscales) is as in a network that was just made.
     const auto count =
         static_cast<std::size_t>(b.lowered().graph.type(binding.tensor).shape.elements());
-    std::vector<float> values(count, 0.0F);
+    std::vector<float> values(count, binding.array == kScales ? 1.0F : 0.0F);
     for (std::size_t i = 0; i < layout.size(); ++i) {
       if (layout[i].layer != binding.layer) continue;
       for (std::size_t k = 0; k < layout[i].arrays.size(); ++k) {
@@ -66,6 +67,12 @@ int classes_of(const layers::HeadBinding& head) {
   return head.gaussian ? head.gaussian->yolo.classes : head.yolo.classes;
 }
 
+// Values of one box in the raw output.
+std::int64_t entries_of(const layers::HeadBinding& head) {
+  if (head.region) return head.region->entries();
+  return classes_of(head) + (head.gaussian ? std::int64_t{9} : std::int64_t{5});
+}
+
 // What a reader of a raw output needs to decode it: "kind=yolo stride_w=32 anchors=81,82,... ".
 std::string head_text(const layers::Network& network, const layers::HeadBinding& head) {
   const layers::Layer& layer = network.layers[static_cast<std::size_t>(head.layer)];
@@ -83,7 +90,10 @@ std::string head_text(const layers::Network& network, const layers::HeadBinding&
   std::string text =
       fmt::format("layer={} kind={} classes={} grid={}x{} anchors={}", head.layer, layer.section,
                   classes_of(head), layer.out.w, layer.out.h, fmt::join(anchors, ","));
-  if (region) return text + fmt::format(" softmax={}", head.region->softmax ? 1 : 0);
+  if (region) {
+    return text + fmt::format(" coords={} softmax={} tree={}", head.region->coords,
+                              head.region->softmax ? 1 : 0, head.region->tree ? 1 : 0);
+  }
   return text + fmt::format(" scale_x_y={} new_coords={}", yolo.scale_x_y, yolo.new_coords ? 1 : 0);
 }
 
@@ -98,12 +108,13 @@ void set_metadata(Builder& b) {
   for (const std::string& name : options.names) names += (names.empty() ? "" : "\n") + name;
   if (!names.empty()) metadata.emplace_back("names", names);
   const auto& heads = b.lowered().heads;
-  if (heads.empty()) return;
-  const int classes = classes_of(heads.front());
-  if (!options.names.empty() && options.names.size() != static_cast<std::size_t>(classes)) {
+  const std::int64_t classes =
+      heads.empty() ? b.network().layers.back().out.elements() : classes_of(heads.front());
+  if (!options.names.empty() && std::cmp_not_equal(options.names.size(), classes)) {
     throw Error(ErrorCode::kInvalidData, "names", "there are {}, the network has {} classes",
                 options.names.size(), classes);
   }
+  if (heads.empty()) return;
   metadata.emplace_back("classes", std::to_string(classes));
   metadata.emplace_back("heads", options.heads == OnnxHeads::kRaw ? "raw" : "decoded");
   for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -152,10 +163,12 @@ void write_nodes(Builder& b) {
     if (b.options().heads == OnnxHeads::kRaw) {
       set_output(b, raw, fmt::format("head{}", b.model().outputs.size()), dims_of(shape));
     } else {
+      if (head->region && head->region->tree) {
+        b.refuse(op,
+                 "decoding the classes of a tree= has no form here; -heads raw gives its values");
+      }
       decoded.push_back(onnx::head_nodes(b, *head, raw, shape));
-      const std::int64_t entries =
-          classes_of(*head) + (head->gaussian != nullptr ? std::int64_t{9} : std::int64_t{5});
-      boxes += shape.elements() / shape.n() / entries;
+      boxes += shape.elements() / shape.n() / entries_of(*head);
     }
   }
   if (!decoded.empty()) {

@@ -34,6 +34,7 @@ std::string entry(Builder& b, const Grid& grid, std::int64_t which) {
 // scale * x + shift + the cell's number, relative to the grid; across: by column, else by row.
 std::string centre(Builder& b, const std::string& x, const Grid& grid, bool across, float scale,
                    float shift) {
+  b.check_room(grid.rows() * grid.h * grid.w);
   const auto cells = static_cast<float>(across ? grid.w : grid.h);
   std::vector<float> offsets;
   for (std::int64_t row = 0; row < grid.rows() * grid.h; ++row) {

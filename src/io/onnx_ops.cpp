@@ -238,6 +238,7 @@ void linear(Builder& b, const Op& op) {
 void softmax(Builder& b, const Op& op) {
   const auto& params = op.params_as<ops::SoftmaxParams>();
   const Shape& shape = b.shape(op.inputs[0]);
+  if (params.tree) b.refuse(op, "the groups of a tree= have no form here");
   std::string x = b.scaled(b.name_of(op.inputs[0]), 1 / params.temperature);
   if (params.spatial) {
     b.set_name(op.outputs[0], b.node("Softmax", {x}, {{"axis", 1L}}));

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -114,8 +115,7 @@ std::string serialize(const Model& model) {
   for (const Tensor& tensor : model.initializers) graph.message(5, tensor_message(tensor));
   for (const Value& value : model.inputs) graph.message(11, value_message(value));
   for (const Value& value : model.outputs) graph.message(12, value_message(value));
-  constexpr std::size_t kLargest = (std::size_t{1} << 31) - (std::size_t{1} << 20);
-  if (graph.size() > kLargest) {
+  if (std::cmp_greater(graph.size(), kLargestFile)) {
     throw Error(ErrorCode::kInvalidConfig, model.graph_name,
                 "error: {} bytes are more than an ONNX file holds (2 GiB)", graph.size());
   }

@@ -15,6 +15,8 @@ namespace lantern::io::onnx {
 
 inline constexpr int kOpset = 13;
 inline constexpr int kIrVersion = 7;
+/// Bytes that protobuf can hold.
+inline constexpr std::int64_t kLargestFile = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);
 
 struct Tensor {
   std::string name;

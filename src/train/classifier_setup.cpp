@@ -16,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_detection(const layers::Layer& layer) {
-  return std::holds_alternative<layers::YoloSpec>(layer.spec) ||
-         std::holds_alternative<layers::GaussianYoloSpec>(layer.spec) ||
-         std::holds_alternative<layers::RegionSpec>(layer.spec);
-}
-
 bool is_class_loss(const layers::Layer& layer) {
   if (const auto* softmax = std::get_if<layers::SoftmaxSpec>(&layer.spec))
     return softmax->noloss == 0;
@@ -55,13 +49,22 @@ data::ClassAugment augment_of(const layers::NetSpec& net, Console& console) {
 }  // namespace
 
 int classes_of_classifier(const layers::Network& network, const data::DataFile& file) {
-  const auto detection = std::ranges::find_if(network.layers, is_detection);
+  const auto detection = std::ranges::find_if(network.layers, [](const layers::Layer& layer) {
+    return layers::detection_keys(layer).has_value();
+  });
   if (detection != network.layers.end()) {
     throw Error(ErrorCode::kInvalidConfig, detection->where,
                 "error: [{}] makes this network a detector; use `lantern detector`",
                 detection->section);
   }
-  const auto classes = static_cast<int>(file.integer("classes", 2, 1));
+  for (const layers::Layer& layer : network.layers) {
+    const auto* softmax = std::get_if<layers::SoftmaxSpec>(&layer.spec);
+    if (softmax == nullptr || softmax->tree.empty()) continue;
+    throw Error(ErrorCode::kInvalidConfig, layer.where,
+                "error: [softmax] tree is not supported by the classifier verbs: images have one "
+                "class, no ancestors; remove the key");
+  }
+  const std::int64_t classes = file.integer("classes", 2, 1);
   const layers::Layer& last = network.layers.back();
   if (last.out.elements() != classes) {
     throw Error(ErrorCode::kInvalidConfig, last.where,
@@ -70,7 +73,11 @@ int classes_of_classifier(const layers::Network& network, const data::DataFile& 
                 last.section, last.out.elements(), file.where("classes"), classes,
                 file.has("classes") ? "" : " (the default)");
   }
-  return classes;
+  return static_cast<int>(classes);
+}
+
+int shown_classes(const data::DataFile& file, int classes, int otherwise) {
+  return static_cast<int>(std::min<std::int64_t>(file.integer("top", otherwise, 1), classes));
 }
 
 std::vector<std::string> read_class_names(const data::DataFile& file, const std::string& key,
@@ -90,6 +97,14 @@ RunSetup set_up_classifier(const TrainSettings& settings, Console& console) {
   const layers::NetSpec& net = run.network.net;
   run.kind = NetworkKind::kClassifier;
   run.classes = classes_of_classifier(run.network, run.data_file);
+  for (const layers::Layer& layer : run.network.layers) {
+    if (!is_class_loss(layer) || layer.in.elements() == run.classes) continue;
+    throw Error(ErrorCode::kInvalidConfig, layer.where,
+                "error: [{}] has {} inputs, but the truth of an image is one number for each of {} "
+                "classes; only the last layers of a classifier can have a loss{}",
+                layer.section, layer.in.elements(), run.classes,
+                layer.section == "softmax" ? " (noloss=1 takes it away)" : "");
+  }
   if (std::ranges::none_of(run.network.layers, is_class_loss)) {
     throw Error(ErrorCode::kInvalidConfig, run.network.path,
                 "error: a classifier needs a [softmax] or [cost] layer at its end to be trained");
@@ -120,7 +135,7 @@ RunSetup set_up_classifier(const TrainSettings& settings, Console& console) {
     }
     check_some_image_exists(valid.list, valid.images, "-topk");
     run.evaluation = std::make_shared<TopKEvaluation>(
-        std::move(valid), static_cast<int>(run.data_file.integer("top", 5, 1)), net.burn_in,
+        std::move(valid), shown_classes(run.data_file, run.classes, 5), net.burn_in,
         static_cast<double>(set.images.size()) / static_cast<double>(net.batch), settings.threads);
   }
   run.samples = std::make_shared<data::ClassSamples>(

@@ -12,6 +12,8 @@ namespace lantern::train {
 /// `classes=` of the .data file (2 when absent). Throws kInvalidConfig when the network is no
 /// classifier of that many classes.
 int classes_of_classifier(const layers::Network& network, const data::DataFile& file);
+/// `top=` of the .data file, at most all classes.
+int shown_classes(const data::DataFile& file, int classes, int otherwise);
 /// A file of one name a class, behind `key`; as many as there are classes, else an Error that names
 /// both numbers.
 std::vector<std::string> read_class_names(const data::DataFile& file, const std::string& key,

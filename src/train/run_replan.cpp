@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "device/measure.hpp"
 #include "exec/measure_machine.hpp"
 #include "plan/timeline.hpp"
@@ -48,7 +49,12 @@ bool RunMemory::plan_again(std::int64_t iteration, double seconds) {
           .seconds;
   anew.plan.memory = arena_->bytes();
   if (file_) anew.plan.disk_memory = file_->bytes();
-  exec::make_plan(compiled, anew);
+  try {
+    exec::make_plan(compiled, anew);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kResource) throw;
+    return false;  // the search, whose ways the new times lead, found none within this memory
+  }
   const double then = compiled.program.prediction.seconds;
   const bool better = then < now * (1 - kWorthIt);
   console_.notice(

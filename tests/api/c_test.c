@@ -38,6 +38,15 @@ static void errors(const char *folder) {
   EXPECT(lantern_network_width(NULL) == -1);
   EXPECT(lantern_load_image_color("/nowhere.jpg", 0, 0).data == NULL);
   EXPECT(lantern_make_image(0, 4, 3).data == NULL);
+  float four[4] = {0, 0, 0, 0};
+  const lantern_image flat = {0, 4, 1, four}, thin = {4, 1, 1, four}, none = {4, 1, 1, NULL};
+  EXPECT(lantern_resize_min(flat, 2).data == NULL && lantern_last_error_code() == LANTERN_USAGE);
+  EXPECT(lantern_resize_min(none, 2).data == NULL);
+  EXPECT(lantern_resize_min(thin, 16000).data == NULL); /* 64000 x 16000 */
+  EXPECT(lantern_last_error_code() == LANTERN_USAGE);
+  lantern_image far = lantern_crop_image(thin, 2147483647, -2147483647, 3, 2);
+  EXPECT(far.w == 3 && far.data[5] == 0);
+  lantern_free_image(far);
   lantern_network *net = load(folder, 1);
   EXPECT(net != NULL);
   EXPECT(lantern_get_network_boxes(net, 56, 56, 0.5F, 0.5F, NULL, 1, &number, 0) == NULL); /* has not run */
@@ -123,6 +132,9 @@ static void detection(const char *folder) {
   EXPECT(json != NULL && strstr(json, "\"frame_id\":3") != NULL);
   EXPECT(json != NULL && strstr(json, "fa\\\"ce") != NULL && strstr(json, "\"filename\":\"dog.jpg\"") != NULL);
   lantern_free_string(json);
+  names[0] = NULL;
+  EXPECT(lantern_detection_to_json(dets, num, 1, names, 3, NULL) == NULL);
+  EXPECT(lantern_last_error_code() == LANTERN_USAGE);
   lantern_free_detections(pixels, num);
   lantern_free_detections(dets, num);
 
@@ -173,6 +185,8 @@ static void names_and_order(void) {
   EXPECT(lantern_top_k(values, 5, 3, index) == 3);
   EXPECT(index[0] == 1 && index[1] == 3 && index[2] == 2);
   EXPECT(lantern_top_k(values, 5, 6, index) == -1);
+  const float odd[] = {NAN, 2, NAN, 3};
+  EXPECT(lantern_top_k(odd, 4, 3, index) == 3 && index[0] == 3 && index[1] == 1);
 
   const char *names_file = "c_test.names", *data_file = "c_test.data";
   FILE *file = fopen(names_file, "w");

@@ -226,6 +226,8 @@ TEST(Net, FailsWithOneType) {
   EXPECT_EQ(code_of([] { Net::load(kFaceCfg, "/nowhere.weights"); }), ErrorCode::kInvalidData);
   EXPECT_EQ(code_of([] { Net::load(kFaceCfg, kFaceCfg); }), ErrorCode::kInvalidData);
   EXPECT_EQ(code_of([] { Net::load(kFaceCfg, kFaceWeights, {.batch = 0}); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([] { Net::load(kFaceCfg, kFaceWeights, {.width = 2000000000}); }),
+            ErrorCode::kUsage);
   EXPECT_EQ(code_of([] { Net::load(kFaceCfg, kFaceWeights, {.threads = -1}); }), ErrorCode::kUsage);
   const TemporaryFolder folder;
   const std::string bad = folder.path() / "bad.cfg";

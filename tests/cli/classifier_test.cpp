@@ -316,6 +316,14 @@ TEST_F(Classifier, WhatDoesNotFitIsRefusedBeforeAnyWork) {
       {"net.cfg", with(cfg, "[softmax]", "[avgpool]"), {"needs a [softmax] or [cost]"}},
       {"net.cfg", with(cfg, "burn_in=10", "ema_alpha=.9"), {"ema_alpha"}},
       {"valid.list", "valid/none_bars.png\n", {"none of its 1 images is there"}},
+      {"net.cfg",
+       with(cfg, "[avgpool]", "[softmax]\n[avgpool]"),
+       {"[softmax] has 480 inputs", "3 classes", "noloss=1"}},
+      {"net.cfg", cfg + "tree=nodes.tree\n", {"net.cfg:39", "[softmax] tree is not supported"}},
+      {"net.cfg",
+       with(cfg, "[softmax]", "[detection]\nside=1"),
+       {"[detection] makes this network a detector"}},
+      {"cls.data", with(data, "classes=3", "classes=4294967299"), {"classes=4294967299"}},
   };
   for (const Case& one : cases) {
     const std::string before = slurp(folder / one.file);

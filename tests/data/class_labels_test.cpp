@@ -52,6 +52,15 @@ TEST(ClassMatcher, FoldersAboveTheDataCountOnlyWhenNothingElseDoes) {
   EXPECT_THAT(cars.match("/home/cart/" + std::string("xbus.png"), 11).classes, ElementsAre(1));
 }
 
+TEST(ClassMatcher, LongNamesTakeNoLongerThanTheirLabels) {
+  const std::vector<std::string> labels{"hot_dog", "dog"};
+  const ClassMatcher matcher(labels, "labels");
+  std::string name;
+  for (int i = 0; i < 100000; ++i) name += "a_";
+  EXPECT_TRUE(matcher.match(name + "b.png").classes.empty());
+  EXPECT_EQ(matcher.match(name + "hot_dog.png").classes, std::vector<int>{0});
+}
+
 TEST(ClassMatcher, LabelsThatCannotWorkAreRefused) {
   try {
     matcher({"a", "", "b"});

@@ -79,6 +79,7 @@ PLAIN.update({
                       section("connected", output=6, activation="linear"),
                       section("softmax", groups=2, temperature=2), section("cost", type="sse")), False),
     "softmax_spatial": (net(conv(6, activation="linear"), section("softmax", spatial=1)), False),
+    "shared_weights": (net(conv(3), conv(3), conv(3, share_index=1), conv(3, bn=0), conv(3, bn=0, share_index=3)), False),
 })
 
 HEADS_TWO = (conv(8, stride=2), conv(8, stride=2), conv(3 * 7, 1, "{a}", bn=0),
@@ -105,13 +106,21 @@ DETECTORS = {
         "region", anchors="1.2,0.8, 2.5,3.1", classes=3, num=2, softmax=1, bias_match=1)), False),
     "region_plain": (net(conv(8, stride=4), conv(2 * 8, 1, "logistic", bn=0), section(
         "region", anchors="1.2,0.8, 2.5,3.1", classes=3, num=2, softmax=0)), False),
+    "region_coords": (net(conv(8, stride=4), conv(2 * 10, 1, "linear", bn=0), section(
+        "region", anchors="1.2,0.8, 2.5,3.1", classes=3, num=2, coords=6, softmax=1)), False),
 }
 
-# What is refused, and the word that says why.
+# What is refused, the word that says why, and flags. The file nodes.tree stands beside the cfg.
+TREE = "animal -1\nthing -1\ncat 0\ndog 0\n"
 REFUSED = {
     "shortcut_map": (net(conv(4, stride=2), conv(4, stride=2), section("shortcut", **{"from": 0}, activation="linear")),
                      "equal maps"),
     "maxpool_depth_odd": (net(conv(5), section("maxpool", maxpool_depth=1, out_channels=2, size=1, stride=1)), "out_channels=2"),
+    "softmax_tree": (net(conv(4, 1), section("avgpool"), section("softmax", tree="nodes.tree")), "tree="),
+    "region_tree": (net(conv(8, stride=4), conv(9, 1, "linear", bn=0), section(
+        "region", anchors="1.2,0.8", classes=4, num=1, softmax=1, tree="nodes.tree")), "-heads raw", "-heads", "decoded"),
+    "too_large": (net(*HEADS_TWO, w=416, h=416).replace("{a}", "linear").replace("{n}=1", "new_coords=0"), "2 GiB",
+                  "-heads", "decoded", "-batch", "65536"),
 }
 
 

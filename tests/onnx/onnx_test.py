@@ -254,15 +254,34 @@ class OnnxTest(unittest.TestCase):
                     self.assert_close(found["output"], want["output"], name)
 
     def test_refusals_name_the_layer(self):
-        for name, (text, word) in nets.REFUSED.items():
+        with open(self.path("nodes.tree"), "w") as file:
+            file.write(nets.TREE)
+        for name, (text, word, *flags) in nets.REFUSED.items():
             with self.subTest(name):
                 cfg, weights = self.write(text)
-                done = subprocess.run([PROGRAM, "export", "onnx", cfg, weights, "-o", self.path("x.onnx")],
-                                      capture_output=True, text=True)
+                done = subprocess.run([PROGRAM, "export", "onnx", cfg, weights, "-o", self.path("x.onnx"), *flags],
+                                      capture_output=True, text=True, cwd=self.folder.name)
                 self.assertEqual(done.returncode, 3)
                 self.assertIn(word, done.stderr)
                 self.assertIn("net.cfg:", done.stderr)
                 self.assertFalse(os.path.exists(self.path("x.onnx")))
+
+    def test_names_must_be_as_many_as_classes(self):
+        names = self.path("two.names")
+        with open(names, "w") as file:
+            file.write("cat\ndog\n")
+        for text in (nets.PLAIN["classifier"][0], nets.DETECTORS["region"][0]):
+            cfg, weights = self.write(text)
+            done = subprocess.run([PROGRAM, "export", "onnx", cfg, weights, "-o", self.path("x.onnx"), "--names", names],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("there are 2", done.stderr)
+
+    def test_shared_weights_are_written_once(self):
+        with open(self.export(*self.write(nets.PLAIN["shared_weights"][0])), "rb") as file:
+            model = file.read()
+        for name in (b"L1.weights", b"L3.biases"):
+            self.assertEqual(model.count(b"\x42" + bytes([len(name)]) + name), 1, name)  # TensorProto.name
 
     def test_metadata_and_structure(self):
         if onnx is None:
