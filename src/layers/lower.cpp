@@ -306,6 +306,25 @@ bool LowerContext::only_next_reads(int layer) const {
   return all.size() == 1 && all[0] == layer + 1;
 }
 
+ChannelSource LowerContext::channel_source(const Layer& layer) const {
+  const DeferredPart* slice = deferred(layer.index - 1);
+  if (slice == nullptr) return {.tensor = previous(layer)};
+  return {slice->inputs[0], std::get<ops::ChannelSlice>(slice->part.source).first};
+}
+
+const Layer* LowerContext::plain_shortcut_behind(const Layer& layer) const {
+  const auto next = static_cast<std::size_t>(layer.index) + 1;
+  const std::vector<Layer>& layers = network_.layers;
+  if (!options_.fuse_layers || next >= layers.size() || !only_next_reads(layer.index))
+    return nullptr;
+  const auto* shortcut = std::get_if<ShortcutSpec>(&layers[next].spec);
+  if (shortcut == nullptr || shortcut->from.size() != 1 ||
+      shortcut->weights_type != WeightsType::kNone)
+    return nullptr;
+  const Layer& source = layers[static_cast<std::size_t>(layers[next].sources[0])];
+  return source.index != layer.index && source.out == layer.out ? &layers[next] : nullptr;
+}
+
 const Layer* LowerContext::joining_route(const Layer& layer) const {
   const std::span<const int> all = readers(layer.index);
   if (!options_.fuse_layers || all.size() != 1 || layer.common.onlyforward != 0) return nullptr;

@@ -24,6 +24,12 @@ struct DeferredPart {
   std::vector<graph::TensorId> inputs;
 };
 
+/// Where a layer's input channels stand: at the beginning of a tensor, or in one with more of them.
+struct ChannelSource {
+  graph::TensorId tensor{};
+  std::int64_t first = 0;
+};
+
 /// Builds one program (training mode or inference mode) of a network into the shared graph.
 class LowerContext {
  public:
@@ -94,6 +100,13 @@ class LowerContext {
 
   /// True when nobody but the next layer reads this layer's output, and once.
   bool only_next_reads(int layer) const;
+
+  /// What the layer reads: the output before it, or the channels of it that a route between them
+  /// leaves to be read in place.
+  ChannelSource channel_source(const Layer& layer) const;
+  /// The shortcut that alone reads this layer's output, right behind it, when it adds one other map
+  /// of the same shape without weights; null where there is none, or layers are not fused.
+  const Layer* plain_shortcut_behind(const Layer& layer) const;
 
   /// The route that alone reads this layer's output and can have it written straight into its
   /// concatenation; null where there is none.

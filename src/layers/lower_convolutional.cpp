@@ -89,19 +89,11 @@ TensorId finish(LowerContext& context, const Layer& layer, const ConvolutionalSp
 // The shortcut behind this convolution, when its sum can be folded into the batch norm's pass.
 const Layer* foldable_shortcut(const LowerContext& context, const Layer& layer,
                                const ConvolutionalSpec& spec) {
-  const auto next = static_cast<std::size_t>(layer.index) + 1;
-  const std::vector<Layer>& layers = context.network().layers;
-  if (!context.options().fuse_layers || spec.batch_normalize == 0 || next >= layers.size())
+  const Layer* next = context.plain_shortcut_behind(layer);
+  if (next == nullptr || spec.batch_normalize == 0 || ops::mixes_channels(spec.activation) ||
+      layer.common.onlyforward != 0 || next->common.onlyforward != 0)
     return nullptr;
-  if (ops::mixes_channels(spec.activation) || !context.only_next_reads(layer.index)) return nullptr;
-  const auto* shortcut = std::get_if<ShortcutSpec>(&layers[next].spec);
-  if (shortcut == nullptr || shortcut->from.size() != 1 ||
-      shortcut->weights_type != WeightsType::kNone)
-    return nullptr;
-  if (shortcut->activation != ops::Activation::kLinear) return nullptr;
-  if (layer.common.onlyforward != 0 || layers[next].common.onlyforward != 0) return nullptr;
-  const Layer& source = layers[static_cast<std::size_t>(layers[next].sources[0])];
-  return source.index != layer.index && source.out == layer.out ? &layers[next] : nullptr;
+  return std::get<ShortcutSpec>(next->spec).activation == ops::Activation::kLinear ? next : nullptr;
 }
 
 // The 2x2 pool of stride 2 behind this convolution, when it can be folded into the batch norm's
@@ -165,13 +157,12 @@ void lower_convolutional(LowerContext& context, const Layer& layer, const Convol
   }
   const TensorId weights =
       context.parameter(layer, "weights", Shape{g.oc, g.ic / g.groups, g.kh, g.kw});
-  const DeferredPart* slice = context.deferred(layer.index - 1);
-  std::vector<TensorId> inputs{slice ? slice->inputs[0] : context.previous(layer), weights};
+  const ChannelSource source = context.channel_source(layer);
+  std::vector<TensorId> inputs{source.tensor, weights};
   if (!normalized) inputs.push_back(biases);
-  const std::int64_t first = slice ? std::get<ops::ChannelSlice>(slice->part.source).first : 0;
-  const TensorId x =
-      context.add(ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized, first),
-                  inputs, layer, "conv")[0];
+  const TensorId x = context.add(
+      ops::kConvForward, std::make_shared<const ops::ConvParams>(g, !normalized, source.first),
+      inputs, layer, "conv")[0];
   if (!normalized) {
     context.set_output(layer.index,
                        finish(context, layer, spec, context.activate(x, spec.activation, layer)));

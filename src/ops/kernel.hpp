@@ -21,6 +21,11 @@ struct RunContext {
   std::int64_t images = 0;
   std::int64_t all_images = 0;  ///< of the mini-batch
   bool is_last() const { return first_image + images == all_images; }
+  /// Since the run from scratch, this mini-batch included.
+  double images_seen() const {
+    return static_cast<double>(iteration - 1) * static_cast<double>(batch) +
+           static_cast<double>((subdivision + 1) * all_images);
+  }
   std::uint64_t seed = 0;
   std::int64_t iteration = 0;  ///< 1 for the first update of a run from scratch
   int subdivision = 0;         ///< index of the mini-batch within the iteration

@@ -52,13 +52,14 @@ TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
   EXPECT_EQ(count("dropout_backward"), 2);
 }
 
+std::string conv(int filters) {
+  return "[convolutional]\nbatch_normalize=1\nfilters=" + std::to_string(filters) +
+         "\nsize=1\nactivation=mish\n";
+}
+
 // The halves of a split map are joined behind their batch norms, a smaller map is enlarged into a
 // join, half of the channels feed a convolution: nothing of that is copied.
 TEST(LowerRoute, JoinsAndGroupsAreNotCopies) {
-  const auto conv = [](int filters) {
-    return "[convolutional]\nbatch_normalize=1\nfilters=" + std::to_string(filters) +
-           "\nsize=1\nactivation=mish\n";
-  };
   const std::string net = conv(32) + conv(16) + "[route]\nlayers=-2\n" + conv(16) +
                           "[route]\nlayers=-1,-3\n" +                                // 4
                           "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" + conv(16) +  // 6
@@ -84,10 +85,6 @@ TEST(LowerRoute, JoinsAndGroupsAreNotCopies) {
 }
 
 TEST(LowerRoute, WhatDoesNotEndWithAChannelBlockIsCopied) {
-  const auto conv = [](int filters) {
-    return "[convolutional]\nbatch_normalize=1\nfilters=" + std::to_string(filters) +
-           "\nsize=1\nactivation=mish\n";
-  };
   const Lowered lowered =
       lower(load(conv(24) + conv(12) + "[route]\nlayers=-1,-2\n" +
                  "[route]\nlayers=-1\ngroups=3\ngroup_id=1\n" + conv(8) + "[cost]\n"),

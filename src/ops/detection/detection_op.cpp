@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "ops/detection/detection.hpp"
 #include "ops/elementwise/elementwise.hpp"
+#include "ops/head_kernel.hpp"
 #include "ops/parallel.hpp"
 
 namespace lantern::ops {
@@ -47,20 +48,10 @@ const graph::OpDef kDetectionLoss{
     .name = "detection_loss", .infer = infer_loss, .gradient = gradient};
 
 KernelChoice choose_detection_forward(const Op& op, const SelectContext& context) {
-  const DetectionParams params = op.params_as<DetectionParams>();
-  const std::int64_t images = context.shape(op.inputs[0]).n();
-  const int threads = context.threads;
-  return {.name = "cpu",
-          .inputs = {Layout{}},
-          .outputs = {Layout{}},
-          .images = images,
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
-            const std::int64_t size = params.image_size();
-            parallel_for(run.images, threads, [&](std::int64_t image) {
-              detection_activate(params, static_cast<const float*>(o[0]) + image * size,
-                                 static_cast<float*>(o[1]) + image * size);
-            });
-          })};
+  const auto& params = op.params_as<DetectionParams>();
+  return choose_head_forward(
+      op, context, params.image_size(), false,
+      [params](const float* from, float* to) { detection_activate(params, from, to); });
 }
 
 KernelChoice choose_detection_loss(const Op& op, const SelectContext& context) {
@@ -73,10 +64,7 @@ KernelChoice choose_detection_loss(const Op& op, const SelectContext& context) {
           .images = images,
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
-            // Images seen, this mini-batch included.
-            const double seen =
-                static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
-                static_cast<double>((run.subdivision + 1) * images);
+            const double seen = run.images_seen();
             const bool draws = params.random && seen < static_cast<double>(kRandomBoxImages);
             parallel_for(run.images, threads, [&](std::int64_t image) {
               float* output = static_cast<float*>(o[2]) + image * size;

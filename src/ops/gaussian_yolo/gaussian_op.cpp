@@ -2,6 +2,7 @@
 
 #include "ops/cost/cost.hpp"
 #include "ops/gaussian_yolo/gaussian_yolo.hpp"
+#include "ops/head_kernel.hpp"
 #include "ops/parallel.hpp"
 
 namespace lantern::ops {
@@ -43,21 +44,10 @@ const graph::OpDef kGaussianLoss{
     .name = "gaussian_yolo_loss", .infer = infer_loss, .gradient = gradient};
 
 KernelChoice choose_gaussian_forward(const Op& op, const SelectContext& context) {
-  const GaussianParams params = op.params_as<GaussianParams>();
-  const std::int64_t images = context.shape(op.inputs[0]).n();
-  const int threads = context.threads;
-  return {.name = "cpu",
-          .inputs = {Layout{}},
-          .outputs = {Layout{}},
-          .may_alias = {{0, 0}},
-          .images = images,
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
-            const std::int64_t size = params.image_size();
-            parallel_for(run.images, threads, [&](std::int64_t image) {
-              gaussian_activate(params, static_cast<const float*>(o[0]) + image * size,
-                                static_cast<float*>(o[1]) + image * size);
-            });
-          })};
+  const auto& params = op.params_as<GaussianParams>();
+  return choose_head_forward(
+      op, context, params.image_size(), true,
+      [params](const float* from, float* to) { gaussian_activate(params, from, to); });
 }
 
 KernelChoice choose_gaussian_loss(const Op& op, const SelectContext& context) {

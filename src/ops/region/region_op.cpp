@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "ops/elementwise/elementwise.hpp"
+#include "ops/head_kernel.hpp"
 #include "ops/parallel.hpp"
 #include "ops/region/region.hpp"
 
@@ -43,20 +44,10 @@ const graph::OpDef kRegionForward{.name = "region", .infer = infer_forward};
 const graph::OpDef kRegionLoss{.name = "region_loss", .infer = infer_loss, .gradient = gradient};
 
 KernelChoice choose_region_forward(const Op& op, const SelectContext& context) {
-  const RegionParams params = op.params_as<RegionParams>();
-  const std::int64_t images = context.shape(op.inputs[0]).n();
-  const int threads = context.threads;
-  return {.name = "cpu",
-          .inputs = {Layout{}},
-          .outputs = {Layout{}},
-          .images = images,
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
-            const std::int64_t size = params.image_size();
-            parallel_for(run.images, threads, [&](std::int64_t image) {
-              region_activate(params, static_cast<const float*>(o[0]) + image * size,
-                              static_cast<float*>(o[1]) + image * size);
-            });
-          })};
+  const auto& params = op.params_as<RegionParams>();
+  return choose_head_forward(
+      op, context, params.image_size(), false,
+      [params](const float* from, float* to) { region_activate(params, from, to); });
 }
 
 KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
@@ -69,10 +60,7 @@ KernelChoice choose_region_loss(const Op& op, const SelectContext& context) {
           .images = images,
           .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
             const std::int64_t size = params.image_size();
-            // Images seen, this mini-batch included.
-            const double seen =
-                static_cast<double>(run.iteration - 1) * static_cast<double>(run.batch) +
-                static_cast<double>((run.subdivision + 1) * images);
+            const double seen = run.images_seen();
             const bool anchor_prior = seen < static_cast<double>(kAnchorPriorImages);
             parallel_for(run.images, threads, [&](std::int64_t image) {
               float* output = static_cast<float*>(o[2]) + image * size;

@@ -4,6 +4,7 @@
 
 #include "ops/cost/cost.hpp"
 #include "ops/elementwise/elementwise.hpp"
+#include "ops/head_kernel.hpp"
 #include "ops/parallel.hpp"
 #include "ops/yolo_loss/yolo_loss.hpp"
 
@@ -55,21 +56,10 @@ const graph::OpDef kYoloForward{.name = "yolo", .infer = infer_forward};
 const graph::OpDef kYoloLoss{.name = "yolo_loss", .infer = infer_loss, .gradient = gradient};
 
 KernelChoice choose_yolo_forward(const Op& op, const SelectContext& context) {
-  const YoloParams params = op.params_as<YoloOpParams>().yolo;
-  const std::int64_t images = context.shape(op.inputs[0]).n();
-  const int threads = context.threads;
-  return {.name = "cpu",
-          .inputs = {Layout{}},
-          .outputs = {Layout{}},
-          .may_alias = {{0, 0}},
-          .images = images,
-          .kernel = make_kernel([=](std::span<void* const> o, const RunContext& run) {
-            const std::int64_t size = yolo_image_size(params);
-            parallel_for(run.images, threads, [&](std::int64_t image) {
-              yolo_activate(params, static_cast<const float*>(o[0]) + image * size,
-                            static_cast<float*>(o[1]) + image * size);
-            });
-          })};
+  const auto& params = op.params_as<YoloOpParams>().yolo;
+  return choose_head_forward(
+      op, context, yolo_image_size(params), true,
+      [params](const float* from, float* to) { yolo_activate(params, from, to); });
 }
 
 KernelChoice choose_yolo_loss(const Op& op, const SelectContext& context) {
