@@ -35,6 +35,13 @@ std::string refusal(const std::string& layers, bool training = true) {
 
 const std::string kConv = "[convolutional]\nfilters=3\nsize=1\nactivation=linear\n";
 
+std::int64_t count(const Lowered& lowered, std::string_view op,
+                   graph::ProgramKind program = graph::ProgramKind::kMiniBatch) {
+  return std::ranges::count_if(lowered.graph.ops(), [&](const graph::Op& o) {
+    return o.def->name == op && o.program == program;
+  });
+}
+
 TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
   const Lowered lowered = lower(
       load(kConv +
@@ -44,12 +51,9 @@ TEST(LowerDropout, LaterReadersOfTheLayerBeforeSeeTheDroppedValuesInTraining) {
   EXPECT_EQ(lowered.outputs[1], lowered.outputs[2]);
   EXPECT_EQ(lowered.outputs[3], lowered.outputs[2]);
   EXPECT_EQ(lowered.forward_outputs[0], lowered.forward_outputs[2]);
-  const auto count = [&](std::string_view op) {
-    return std::ranges::count_if(lowered.graph.ops(),
-                                 [&](const graph::Op& o) { return o.def->name == op; });
-  };
-  EXPECT_EQ(count("dropout"), 2);  // of the mini-batch program; inference has none
-  EXPECT_EQ(count("dropout_backward"), 2);
+  EXPECT_EQ(count(lowered, "dropout"), 2);  // of the mini-batch program; inference has none
+  EXPECT_EQ(count(lowered, "dropout_backward"), 2);
+  EXPECT_EQ(count(lowered, "dropout", graph::ProgramKind::kForward), 0);
 }
 
 std::string conv(int filters) {
@@ -65,11 +69,6 @@ TEST(LowerRoute, JoinsAndGroupsAreNotCopies) {
                           "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" + conv(16) +  // 6
                           "[maxpool]\nsize=2\nstride=2\n[upsample]\nstride=2\n" +    // 8
                           "[route]\nlayers=-1,4\n" + conv(3) + "[cost]\n";
-  const auto count = [&](const Lowered& lowered, std::string_view op) {
-    return std::ranges::count_if(lowered.graph.ops(), [&](const graph::Op& o) {
-      return o.def->name == op && o.program == graph::ProgramKind::kMiniBatch;
-    });
-  };
   const LowerOptions options{.training = true, .mini_batch = 2, .forward_batch = 1};
   const Lowered fused = lower(load(net), options);
   EXPECT_EQ(count(fused, "concat"), 2);
@@ -85,13 +84,30 @@ TEST(LowerRoute, JoinsAndGroupsAreNotCopies) {
 }
 
 TEST(LowerRoute, WhatDoesNotEndWithAChannelBlockIsCopied) {
-  const Lowered lowered =
+  const LowerOptions options{.training = true, .mini_batch = 2, .forward_batch = 0};
+  const Lowered end =
       lower(load(conv(24) + conv(12) + "[route]\nlayers=-1,-2\n" +
                  "[route]\nlayers=-1\ngroups=3\ngroup_id=1\n" + conv(8) + "[cost]\n"),
-            {.training = true, .mini_batch = 2, .forward_batch = 0});
-  const auto concats = std::ranges::count_if(
-      lowered.graph.ops(), [](const graph::Op& o) { return o.def->name == "concat"; });
-  EXPECT_EQ(concats, 2);
+            options);
+  EXPECT_EQ(count(end, "concat"), 2);
+  EXPECT_EQ(count(end, "batch_norm_apply"), 3);
+  const Lowered begin =
+      lower(load(conv(24) + conv(16) + "[route]\nlayers=-2,-1\n" + conv(8) + "[cost]\n"), options);
+  EXPECT_EQ(count(begin, "batch_norm_apply"), 3);
+}
+
+// Darknet adds the channels that both maps have; that is no epilogue of a convolution.
+TEST(LowerShortcut, OfOtherShapesStaysAnOpOfItsOwn) {
+  for (const int filters : {16, 32}) {
+    const Network network =
+        load(conv(16) + conv(filters) + "[shortcut]\nfrom=-2\nactivation=linear\n[cost]\n");
+    const bool folds = filters == 16;
+    const Lowered training =
+        lower(network, {.training = true, .mini_batch = 2, .forward_batch = 0});
+    EXPECT_EQ(count(training, "add"), folds ? 0 : 1);
+    const Lowered inference = lower(network, {.forward_batch = 1, .fold = true});
+    EXPECT_EQ(count(inference, "add", graph::ProgramKind::kForward), folds ? 0 : 1);
+  }
 }
 
 TEST(LowerNet, KeysThatWouldChangeResultsAreRefusedByName) {

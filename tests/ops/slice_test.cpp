@@ -14,11 +14,11 @@ namespace {
 using graph::TensorId;
 using ops::Activation;
 
-// Three maps joined: one behind a batch norm, one enlarged, one copied.
+// Three maps joined: one behind a batch norm and one enlarged, in either order, then one copied.
 struct Join {
   std::int64_t n = 3, h = 6, w = 10;
   std::int64_t normalised = 32, enlarged = 16, copied = 9;
-  bool in_place = false, fixed = false;
+  bool enlarged_first = true, in_place = false, fixed = false;
   Activation activation = Activation::kMish;
 
   std::vector<Floats> run(const RunnerOptions& options) const {
@@ -46,20 +46,26 @@ struct Join {
     const std::vector<TensorId> normal{x, statistics[0], statistics[1], gamma, beta};
     std::vector<ops::ConcatPart> parts;
     std::vector<TensorId> inputs;
+    const auto add = [&](ops::ConcatPart part, const std::vector<TensorId>& from) {
+      parts.push_back(std::move(part));
+      inputs.insert(inputs.end(), from.begin(), from.end());
+    };
+    const auto add_enlarged = [&] {
+      if (in_place) return add({upsample, enlarged}, {small});
+      add(ops::ChannelSlice{0, enlarged},
+          runner.op(ops::kUpsampleForward, std::make_shared<const ops::UpsampleParams>(upsample),
+                    {small}, "up"));
+    };
+    if (enlarged_first) add_enlarged();
     if (in_place) {
-      parts.emplace_back(upsample, enlarged);
-      parts.emplace_back(norm, normalised);
-      inputs = {small, x, statistics[0], statistics[1], gamma, beta};
+      add({norm, normalised}, normal);
     } else {
-      parts.emplace_back(ops::ChannelSlice{0, enlarged});
-      parts.emplace_back(ops::ChannelSlice{0, normalised});
-      inputs = {runner.op(ops::kUpsampleForward,
-                          std::make_shared<const ops::UpsampleParams>(upsample), {small}, "up")[0],
-                runner.op(ops::kBatchNormApply, std::make_shared<const ops::BatchNormParams>(norm),
-                          normal, "bn")[0]};
+      add(ops::ChannelSlice{0, normalised},
+          runner.op(ops::kBatchNormApply, std::make_shared<const ops::BatchNormParams>(norm),
+                    normal, "bn"));
     }
-    parts.emplace_back(ops::ChannelSlice{0, copied});
-    inputs.push_back(plain);
+    if (!enlarged_first) add_enlarged();
+    add(ops::ChannelSlice{0, copied}, {plain});
     const TensorId y = runner.op(ops::kConcatForward,
                                  std::make_shared<const ops::ConcatParams>(parts), inputs, "y")[0];
     runner.keep(y);
@@ -74,10 +80,13 @@ TEST(Slice, MadeInPlaceHasTheBitsOfACopy) {
   for_each_way([&](const RunnerOptions& options) {
     for (const bool fixed : {false, true}) {
       for (const Activation activation : {Activation::kMish, Activation::kLeaky}) {
-        Join join{.fixed = fixed, .activation = activation};
-        const std::vector<Floats> copied = join.run(options);
-        join.in_place = true;
-        EXPECT_EQ(join.run(options), copied) << "fixed " << fixed;
+        for (const bool enlarged_first : {false, true}) {
+          Join join{.enlarged_first = enlarged_first, .fixed = fixed, .activation = activation};
+          const std::vector<Floats> copied = join.run(options);
+          join.in_place = true;
+          EXPECT_EQ(join.run(options), copied)
+              << "fixed " << fixed << ", enlarged first " << enlarged_first;
+        }
       }
     }
   });
