@@ -47,6 +47,9 @@ struct SelectedOp {
   std::int64_t images = 0;
   bool carries = false;  ///< scratch holds sums between the runs
   double seconds = 0;    ///< predicted time for all images; 0: not known
+  /// Of every run, however few its images are (weights are read anew), beside what starting one costs
+  /// on the device.
+  double fixed_seconds = 0;
 };
 
 /// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor

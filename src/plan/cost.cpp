@@ -66,7 +66,10 @@ double op_seconds(const Selected& selected, const SelectedOp& op, const DeviceSp
 }
 
 void set_costs(Selected& selected, const DeviceSpec& device) {
-  for (SelectedOp& op : selected.ops) op.seconds = op_seconds(selected, op, device);
+  for (SelectedOp& op : selected.ops) {
+    op.seconds = op_seconds(selected, op, device);
+    op.fixed_seconds = 0;
+  }
 }
 
 }  // namespace lantern::plan

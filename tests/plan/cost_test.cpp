@@ -83,6 +83,8 @@ TEST(Cost, EveryRunIsStartedAnew) {
   EXPECT_DOUBLE_EQ(run_seconds(op, 8, 0.5), 4.5);
   EXPECT_DOUBLE_EQ(run_seconds(op, 2, 0.5), 1.5);
   EXPECT_DOUBLE_EQ(run_seconds(op, 0, 0.5), 4.5);
+  const SelectedOp reads_weights{.images = 8, .seconds = 4, .fixed_seconds = 0.25};
+  EXPECT_DOUBLE_EQ(run_seconds(reads_weights, 2, 0.5), 1.75);
 }
 
 TEST(Devices, PresetsSurviveTheirTextForm) {
