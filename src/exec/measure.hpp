@@ -14,7 +14,8 @@ namespace lantern::exec {
 
 /// Times ops on their real kernels, each distinct one once (kind, kernel, shapes and layouts): a
 /// warm-up and the median of three runs, on as many images as a few milliseconds hold and on as few
-/// as possible, which tells what a run costs and what an image does. Remembers what it has timed, so that other mini-batches of a network cost little more.
+/// as possible, which tells what a run costs and what an image does. Remembers what it has timed,
+/// so that other mini-batches of a network cost little more.
 class CostMeter {
  public:
   /// `device` is this machine: what starting a run costs is not counted (plan::run_seconds adds
@@ -23,8 +24,8 @@ class CostMeter {
   CostMeter(int threads, DeviceSpec device, Bytes most_memory = 1_GiB)
       : threads_(threads), device_(std::move(device)), most_memory_(most_memory) {}
 
-  /// Fills SelectedOp::seconds and fixed_seconds of `out`, which holds the same ops as `selection`. The kernels run
-  /// on memory of the meter's own.
+  /// Fills SelectedOp::seconds and fixed_seconds of `out`, which holds the same ops as `selection`.
+  /// The kernels run on memory of the meter's own.
   void fill(const ops::Selection& selection, graph::Selected& out);
   /// Kernels run on this memory from now on, which has room for any one of them on a few images;
   /// empty: on memory of the meter's own again.

@@ -325,7 +325,7 @@ TEST_F(Memory, ADiskThatFailsCostsOneIteration) {
 // A disk that turns out to be much slower than it was when it was measured.
 TEST_F(Memory, PlansAgainWhenTimesAreOthers) {
   std::string text = net();
-  text.replace(text.find("max_batches=3"), 13, "max_batches=14");
+  text.replace(text.find("max_batches=3"), 13, "max_batches=12");
   put(folder / "net.cfg", text);
   ASSERT_EQ(train().code, 0);
   const std::string expected = weights();
@@ -342,7 +342,7 @@ TEST_F(Memory, PlansAgainWhenTimesAreOthers) {
         return std::make_shared<device::FaultyTier>(
             std::make_shared<device::FileTier>(
                 device::FileTierOptions{.folder = ".", .bytes = bytes}),
-            std::vector<device::Fault>{}, [](device::Direction, std::int64_t) { return 0.05; });
+            std::vector<device::Fault>{}, [](device::Direction, std::int64_t) { return 0.02; });
       }};
   const auto run = [&](const std::string& memory) -> std::string {
     train::TrainSettings within = settings;
