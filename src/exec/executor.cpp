@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "device/pin.hpp"
+#include "plan/cost.hpp"
 
 namespace lantern::exec {
 
@@ -94,8 +95,7 @@ void Executor::run_op(graph::ProgramKind kind, std::uint32_t index, ops::RunCont
 
 double Executor::op_seconds(const plan::Run& run) const {
   const graph::SelectedOp& op = selection_.selected.ops[run.op];
-  if (run.images == 0 || op.images == 0) return op.seconds;
-  return op.seconds * static_cast<double>(run.images) / static_cast<double>(op.images);
+  return plan::run_seconds(op, op.images == 0 ? 0 : run.images, 0);
 }
 
 std::int64_t Executor::now_ns() const {

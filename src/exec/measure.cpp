@@ -53,7 +53,8 @@ std::int64_t images_to_time(const Selected& selected, const SelectedOp& op) {
   const auto most =
       std::min(static_cast<double>(kOperandBytes) / static_cast<double>(image), kFlops / flops);
   const std::int64_t group = std::max<std::int64_t>(1, op.image_group);
-  const std::int64_t groups = std::max<std::int64_t>(1, static_cast<std::int64_t>(most) / group);
+  // Two groups at least: one alone does not tell what a run costs and what an image does.
+  const std::int64_t groups = std::max<std::int64_t>(2, static_cast<std::int64_t>(most) / group);
   return std::min(groups * group, op.images);
 }
 
@@ -149,19 +150,33 @@ double CostMeter::measure(const ops::Selection& selection, std::size_t index, st
   return times[1];
 }
 
+CostMeter::Cost CostMeter::cost_of(const ops::Selection& selection, std::size_t index) {
+  constexpr double kMostFixed = 0.5;  // of the smallest run; more is noise
+  const SelectedOp& op = selection.selected.ops[index];
+  const std::int64_t many = images_to_time(selection.selected, op);
+  const double long_run = std::max(0.0, measure(selection, index, many) - device_.op_seconds);
+  if (many == 0) return {.image = long_run};
+  const std::int64_t few = std::max<std::int64_t>(1, op.image_group);
+  double fixed = 0;
+  if (few < many) {
+    const double short_run = std::max(0.0, measure(selection, index, few) - device_.op_seconds);
+    const double image = (long_run - short_run) / static_cast<double>(many - few);
+    fixed = std::clamp(short_run - image * static_cast<double>(few), 0.0, kMostFixed * short_run);
+  }
+  return {.run = fixed, .image = std::max(0.0, long_run - fixed) / static_cast<double>(many)};
+}
+
 void CostMeter::fill(const ops::Selection& selection, graph::Selected& out) {
   const Selected& selected = selection.selected;
   LANTERN_ASSERT(out.ops.size() == selected.ops.size(), "costs are of the ops that are selected");
   const TeamSize team(threads_);
   for (std::size_t i = 0; i < selected.ops.size(); ++i) {
     const SelectedOp& op = selected.ops[i];
-    const auto [found, is_new] = seconds_.try_emplace(signature(selected, op), 0.0);
-    if (is_new) {
-      const std::int64_t images = images_to_time(selected, op);
-      const double seconds = std::max(0.0, measure(selection, i, images) - device_.op_seconds);
-      found->second = images > 0 ? seconds / static_cast<double>(images) : seconds;
-    }
-    out.ops[i].seconds = found->second * (op.images > 0 ? static_cast<double>(op.images) : 1.0);
+    const auto [found, is_new] = costs_.try_emplace(signature(selected, op));
+    if (is_new) found->second = cost_of(selection, i);
+    out.ops[i].fixed_seconds = found->second.run;
+    out.ops[i].seconds =
+        found->second.image * (op.images > 0 ? static_cast<double>(op.images) : 1.0);
   }
 }
 

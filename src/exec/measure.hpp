@@ -13,8 +13,9 @@
 namespace lantern::exec {
 
 /// Times ops on their real kernels, each distinct one once (kind, kernel, shapes and layouts): a
-/// warm-up and the median of three runs on as many images as a few milliseconds hold, scaled to all
-/// images. Remembers what it has timed, so that other mini-batches of a network cost little more.
+/// warm-up and the median of three runs, on as many images as a few milliseconds hold and on as few
+/// as possible, which tells what a run costs and what an image does. Remembers what it has timed,
+/// so that other mini-batches of a network cost little more.
 class CostMeter {
  public:
   /// `device` is this machine: what starting a run costs is not counted (plan::run_seconds adds
@@ -23,8 +24,8 @@ class CostMeter {
   CostMeter(int threads, DeviceSpec device, Bytes most_memory = 1_GiB)
       : threads_(threads), device_(std::move(device)), most_memory_(most_memory) {}
 
-  /// Fills SelectedOp::seconds of `out`, which holds the same ops as `selection`. The kernels run
-  /// on memory of the meter's own.
+  /// Fills SelectedOp::seconds and fixed_seconds of `out`, which holds the same ops as `selection`.
+  /// The kernels run on memory of the meter's own.
   void fill(const ops::Selection& selection, graph::Selected& out);
   /// Kernels run on this memory from now on, which has room for any one of them on a few images;
   /// empty: on memory of the meter's own again.
@@ -32,7 +33,7 @@ class CostMeter {
   /// Gives the memory back that kernels ran on; what was timed is remembered.
   void release_memory() { memory_ = device::Arena(); }
   /// Distinct ops timed so far.
-  std::size_t timed() const { return seconds_.size(); }
+  std::size_t timed() const { return costs_.size(); }
 
  private:
   double measure(const ops::Selection& selection, std::size_t op, std::int64_t images);
@@ -43,7 +44,12 @@ class CostMeter {
   Bytes most_memory_;
   device::Arena memory_;
   std::span<std::byte> borrowed_;
-  std::map<std::string, double> seconds_;  // of one image, or of the whole op
+  struct Cost {
+    double run = 0;    ///< whatever its images
+    double image = 0;  ///< of one image, or of the whole op
+  };
+  Cost cost_of(const ops::Selection& selection, std::size_t op);
+  std::map<std::string, Cost> costs_;
 };
 
 }  // namespace lantern::exec

@@ -45,8 +45,12 @@ struct SelectedOp {
   /// used whole. 0: runs whole. Written operands that are not divided are sums: runs come in
   /// ascending order, and the value is complete after the last.
   std::int64_t images = 0;
-  bool carries = false;  ///< scratch holds sums between the runs
-  double seconds = 0;    ///< predicted time for all images; 0: not known
+  bool carries = false;     ///< scratch holds sums between the runs
+  std::int64_t groups = 1;  ///< of channels, of a convolution
+  double seconds = 0;       ///< predicted time for all images; 0: not known
+  /// Of every run, however few its images are (weights are read anew), beside what starting one
+  /// costs on the device.
+  double fixed_seconds = 0;
 };
 
 /// What `select` hands to the planner. `tensors[i]` for i < number of graph tensors is graph tensor

@@ -66,6 +66,7 @@ struct KernelChoice {
   /// Images of the mini-batch when the op may run on a range of them at a time, 0 when it runs
   /// whole. Outputs that are not divided into images are sums: ranges then come in ascending order.
   std::int64_t images = 0;
+  std::int64_t groups = 1;  ///< of channels, of a convolution
   /// Scratch holds sums between the runs; outputs that are sums are written by the last run.
   bool carries = false;
   std::unique_ptr<Kernel> kernel;

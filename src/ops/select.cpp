@@ -155,6 +155,7 @@ class Selector {
 
   void push(KernelChoice& choice, SelectedOp op) {
     op.image_group = choice.image_group;
+    op.groups = choice.groups;
     if (choice.images > 0 && divides(op, choice.images)) {
       op.images = choice.images;
       op.carries = choice.carries;

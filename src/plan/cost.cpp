@@ -15,32 +15,26 @@ constexpr double kWindowed = 0.85;   // convolutions larger than 1x1
 constexpr double kPointwise = 0.70;  // 1x1 convolutions and matrix products
 constexpr double kGrouped = 0.30;    // several groups: small products, much data movement
 
-// The weights of a convolution, [OC, IC / groups, KH, KW], and its source or the gradient of that.
-struct ConvShapes {
-  Shape weights, data;
-};
-
-std::optional<ConvShapes> conv_shapes(const Selected& selected, const SelectedOp& op) {
+// The weights of a convolution, [OC, IC / groups, KH, KW].
+std::optional<Shape> conv_weights(const Selected& selected, const SelectedOp& op) {
   const auto shape = [&](const std::vector<std::uint32_t>& operands, std::size_t at) {
     return operands.size() > at ? selected.tensors[operands[at]].shape : Shape{};
   };
-  ConvShapes shapes;
-  if (op.op == "conv_forward") {
-    shapes = {shape(op.reads, 1), shape(op.reads, 0)};
-  } else if (op.op == "conv_backward_data") {
-    shapes = {shape(op.reads, 1), shape(op.writes, 0)};
+  Shape weights;
+  if (op.op == "conv_forward" || op.op == "conv_backward_data") {
+    weights = shape(op.reads, 1);
   } else if (op.op == "conv_backward_weights") {
-    shapes = {shape(op.writes, 0), shape(op.reads, 0)};
+    weights = shape(op.writes, 0);
   }
-  if (shapes.weights.rank() != 4 || shapes.data.rank() != 4) return std::nullopt;
-  return shapes;
+  if (weights.rank() != 4) return std::nullopt;
+  return weights;
 }
 
 double efficiency(const Selected& selected, const SelectedOp& op) {
-  const std::optional<ConvShapes> conv = conv_shapes(selected, op);
-  if (!conv) return kPointwise;  // matrix products; other kinds count no floating point work
-  if (conv->weights[1] != conv->data.c()) return kGrouped;
-  return conv->weights.h() * conv->weights.w() > 1 ? kWindowed : kPointwise;
+  const std::optional<Shape> weights = conv_weights(selected, op);
+  if (!weights) return kPointwise;  // matrix products; other kinds count no floating point work
+  if (op.groups > 1) return kGrouped;
+  return weights->h() * weights->w() > 1 ? kWindowed : kPointwise;
 }
 
 // Bytes that reach memory: everything read, everything written, sums read as well.
@@ -66,7 +60,10 @@ double op_seconds(const Selected& selected, const SelectedOp& op, const DeviceSp
 }
 
 void set_costs(Selected& selected, const DeviceSpec& device) {
-  for (SelectedOp& op : selected.ops) op.seconds = op_seconds(selected, op, device);
+  for (SelectedOp& op : selected.ops) {
+    op.seconds = op_seconds(selected, op, device);
+    op.fixed_seconds = 0;
+  }
 }
 
 }  // namespace lantern::plan

@@ -16,11 +16,12 @@ double op_seconds(const graph::Selected& selected, const graph::SelectedOp& op,
 /// Fills SelectedOp::seconds of every op with it.
 void set_costs(graph::Selected& selected, const DeviceSpec& device);
 
-/// Seconds of a run of an op on `images` images (0: the whole op) with `start_seconds` to start it.
+/// Seconds of a run of an op on `images` images (0: the whole op) with `start_seconds` to start it
+/// on the device.
 inline double run_seconds(const graph::SelectedOp& op, std::int64_t images, double start_seconds) {
   const double part =
       images == 0 ? 1.0 : static_cast<double>(images) / static_cast<double>(op.images);
-  return start_seconds + op.seconds * part;
+  return start_seconds + op.fixed_seconds + op.seconds * part;
 }
 
 }  // namespace lantern::plan

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "plan/cost.hpp"
 
 namespace lantern::plan {
 
@@ -126,9 +127,7 @@ class Builder {
               .images = images,
               .segment = static_cast<std::uint32_t>(segment),
               .first_operand = static_cast<std::uint32_t>(problem_.operands.size())};
-    step.seconds = op_seconds_ + (images == 0 ? op.seconds
-                                              : op.seconds * static_cast<double>(images) /
-                                                    static_cast<double>(op.images));
+    step.seconds = run_seconds(op, images, op_seconds_);
     const auto number = static_cast<std::uint32_t>(problem_.steps.size());
     const auto add = [&](std::uint32_t tensor, bool writes, bool accumulates) {
       const SelectedTensor& info = selected_.tensors[tensor];

@@ -146,7 +146,8 @@ KernelChoice choose_conv_backward_data(const graph::Op& op, const SelectContext&
       .name = std::string("onednn:") + best->pd.impl_info_str(),
       .inputs = {Layout{.block = best->dst_block}, onednn::weights_layout(best->pd.weights_desc())},
       .outputs = {Layout{.block = best->src_block}},
-      .scratch = {bytes_of(call_pd.scratchpad_desc())}};
+      .scratch = {bytes_of(call_pd.scratchpad_desc())},
+      .groups = g.groups};
   if (accumulate) choice.scratch.push_back(bytes_of(call_pd.diff_src_desc()));
   const auto make_call = [g, src_block = best->src_block, dst_block = best->dst_block,
                           scratch = choice.scratch[0]](std::int64_t images) {
@@ -204,6 +205,7 @@ KernelChoice choose_conv_backward_weights(const graph::Op& op, const SelectConte
           .scratch = {scratch, bytes_of(weights)},
           .image_group = group,
           .images = g.n,
+          .groups = g.groups,
           .kernel = kernel_of<BackwardWeightsKernel>(
               make_call, group, SourceSlice(source, g, params.source_first, best->src_block),
               image_bytes(dst_shape(g), best->dst_block),

@@ -177,7 +177,8 @@ KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& conte
       .name = std::string("onednn:") + best->pd.impl_info_str(),
       .inputs = {Layout{.block = best->src_block}, onednn::weights_layout(best->pd.weights_desc())},
       .outputs = {data},
-      .scratch = {bytes_of(best->pd.scratchpad_desc())}};
+      .scratch = {bytes_of(best->pd.scratchpad_desc())},
+      .groups = g.groups};
   of.weights = best->pd.weights_desc();
   const auto make = [g, of, src = best->src_block, dst = best->dst_block,
                      scratch = choice.scratch[0]](std::int64_t images) {
