@@ -36,7 +36,7 @@ void lower_folded(LowerContext& context, const Layer& layer, const Convolutional
     inputs.push_back(context.output_of(shortcut->sources[0]));
   }
   TensorId y = context.add(ops::kConvForward,
-                           std::make_shared<const ops::ConvParams>(g, true, source.first, epilogue),
+                           std::make_shared<const ops::ConvParams>(g, true, source.first, epilogue, true),
                            inputs, layer, "conv")[0];
   if (mixes) y = context.activate(y, spec.activation, layer);
   if (finish) y = finish(y);

@@ -86,7 +86,7 @@ void gradient(GradientBuilder& builder, const Op& op) {
 
 std::string ConvParams::describe() const {
   return describe_geometry(geometry) + (has_bias ? " bias" : "") + describe_slice(source_first) +
-         epilogue.describe();
+         epilogue.describe() + (may_round ? " may_round" : "");
 }
 std::string ConvGradientParams::describe() const {
   return describe_geometry(geometry) + describe_slice(source_first);

@@ -8,14 +8,17 @@
 namespace lantern::ops {
 
 struct ConvParams final : graph::OpParams {
-  ConvParams(const ConvGeometry& g, bool bias, std::int64_t first = 0, Epilogue e = {})
-      : geometry(g), has_bias(bias), source_first(first), epilogue(e) {}
+  ConvParams(const ConvGeometry& g, bool bias, std::int64_t first = 0, Epilogue e = {},
+             bool rounds = false)
+      : geometry(g), has_bias(bias), source_first(first), epilogue(e), may_round(rounds) {}
   ConvGeometry geometry;
   bool has_bias = false;
   /// Where the source has more channels than `geometry.ic`: the first of those that are read, a
   /// multiple of 16, as is geometry.ic. Such a convolution runs one image at a time.
   std::int64_t source_first = 0;
   Epilogue epilogue;  ///< of inference programs: no gradient passes through one
+  /// Faster ways than the sum itself may be taken, which round in another order (winograd.hpp).
+  bool may_round = false;
   std::string describe() const override;
 };
 
