@@ -46,13 +46,12 @@ std::size_t binding_of(const layers::Lowered& lowered, int layer, std::string_vi
 LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
                            Diagnostics& warnings) {
   const WeightsLayout layout = weights_layout(model.network());
-  Weights weights = read_weights(path, layout, purpose, warnings);
   const std::vector<int>& folded = model.lowered().folded;
-  for (std::size_t i = 0; i < layout.size(); ++i) {
+  const auto load = [&](std::size_t i, std::vector<std::vector<float>>& arrays) {
     const bool folds = std::ranges::binary_search(folded, layout[i].layer);
-    if (folds) fold_batch_norm(layout[i], weights.values[i]);
+    if (folds) fold_batch_norm(layout[i], arrays);
     for (std::size_t k = 0; k < layout[i].arrays.size(); ++k) {
-      std::vector<float>& values = weights.values[i][k];
+      std::vector<float>& values = arrays[k];
       const std::string& name = layout[i].arrays[k].name;
       if (folds && name != kWeights && name != kBiases) continue;
       // Training has drawn its start; what only looks starts with what makes no difference.
@@ -60,9 +59,9 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
         values.assign(static_cast<std::size_t>(layout[i].arrays[k].count), 1.0F);
       if (values.empty()) continue;
       model.set_parameter(binding_of(model.lowered(), layout[i].layer, name), values);
-      values = {};  // two copies of one layer, not of all
     }
-  }
+  };
+  const Weights weights = read_weights(path, layout, purpose, warnings, load);
   return {weights.header, weights.layers_loaded, weights.layers_expected};
 }
 

@@ -292,6 +292,18 @@ WeightsHeader read_weights_header(const std::filesystem::path& path) {
 
 Weights read_weights(const std::filesystem::path& path, const WeightsLayout& layout,
                      Purpose purpose, Diagnostics& warnings, int up_to_layer) {
+  WeightsValues all(layout.size());
+  Weights weights = read_weights(
+      path, layout, purpose, warnings,
+      [&](std::size_t i, std::vector<std::vector<float>>& values) { all[i] = std::move(values); },
+      up_to_layer);
+  weights.values = std::move(all);
+  return weights;
+}
+
+Weights read_weights(const std::filesystem::path& path, const WeightsLayout& layout,
+                     Purpose purpose, Diagnostics& warnings, const WeightsSink& sink,
+                     int up_to_layer) {
   const OpenedFile opened = open_weights(path);
   Weights weights;
   weights.file_size = opened.size;
@@ -300,18 +312,15 @@ Weights read_weights(const std::filesystem::path& path, const WeightsLayout& lay
   const Extent extent = measure(weights.header, layout, up_to_layer, opened.size);
   check_size(path, opened.size, extent, purpose, up_to_layer == kAllLayers, warnings);
   weights.layers_expected = extent.expected;
-  weights.values.resize(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const WeightsLayer& layer = layout[i];
-    weights.values[i].resize(layer.arrays.size());
-    if (layer.layer >= up_to_layer || bytes_in_file(layer) == 0 ||
-        weights.layers_loaded == extent.whole) {
-      continue;
-    }
-    for (std::size_t k = 0; k < layer.arrays.size(); ++k) {
+    std::vector<std::vector<float>> arrays(layer.arrays.size());
+    const bool is_loaded = layer.layer < up_to_layer && bytes_in_file(layer) > 0 &&
+                           weights.layers_loaded < extent.whole;
+    for (std::size_t k = 0; is_loaded && k < layer.arrays.size(); ++k) {
       const WeightsArray& array = layer.arrays[k];
       if (!is_in_file(layer, array)) continue;
-      std::vector<float>& values = weights.values[i][k];
+      std::vector<float>& values = arrays[k];
       values.resize(static_cast<std::size_t>(array.count));
       read_exactly(opened.file.get(), values.data(), array_bytes(array), path);
       check_finite(path, layer, array, values, purpose, warnings);
@@ -322,7 +331,8 @@ Weights read_weights(const std::filesystem::path& path, const WeightsLayout& lay
         values = transposed(values, array.count / array.rows);
       }
     }
-    ++weights.layers_loaded;
+    if (is_loaded) ++weights.layers_loaded;
+    sink(i, arrays);
   }
   return weights;
 }

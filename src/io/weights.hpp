@@ -92,6 +92,12 @@ WeightsHeader read_weights_header(const std::filesystem::path& path);
 /// values that are not finite. A file without any layer is always refused.
 Weights read_weights(const std::filesystem::path& path, const WeightsLayout& layout,
                      Purpose purpose, Diagnostics& warnings, int up_to_layer = kAllLayers);
+/// The same, handing on one entry of the layout after the other as soon as it is read, so that no
+/// more than one is held; Weights::values stays empty. The sink may take the arrays.
+using WeightsSink = std::function<void(std::size_t, std::vector<std::vector<float>>&)>;
+Weights read_weights(const std::filesystem::path& path, const WeightsLayout& layout,
+                     Purpose purpose, Diagnostics& warnings, const WeightsSink& sink,
+                     int up_to_layer = kAllLayers);
 
 /// Writes header (its version decides the width of `seen` and the orientation of connected
 /// matrices) and all arrays of the layers with index < up_to_layer; dontload, dontloadscales and

@@ -1,4 +1,5 @@
 #include "ops/conv/conv_calls.hpp"
+#include "ops/conv/grouped.hpp"
 #include "ops/conv/winograd.hpp"
 
 namespace lantern::ops {
@@ -150,7 +151,10 @@ class ForwardKernel final : public Kernel {
 }  // namespace
 
 KernelChoice choose_conv_forward(const graph::Op& op, const SelectContext& context) {
-  if (std::optional<KernelChoice> choice = winograd::choose(op, context)) return std::move(*choice);
+  if (may_be_own(op, context)) {
+    if (auto choice = winograd::choose(op, context)) return std::move(*choice);
+    if (auto choice = grouped::choose(op, context)) return std::move(*choice);
+  }
   const auto& params = op.params_as<ConvParams>();
   const ConvGeometry& g = params.geometry;
   const std::optional<Layout>& fixed_weights = context.layout(op.inputs[1]);

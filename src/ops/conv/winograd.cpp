@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "ops/activation/activation_simd.hpp"
+#include "ops/conv/epilogue_simd.hpp"
 #include "ops/conv/winograd_tile.hpp"
 #include "ops/parallel.hpp"
 #include "ops/simd.hpp"
@@ -15,10 +15,7 @@ namespace lantern::ops::winograd {
 
 namespace {
 
-constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kPanel = 32;  // filters whose sums stand in registers together
-constexpr int kTiles = 14;           // tiles of the same: 28 sums of 32 registers
-constexpr int kTaps = 9;
+constexpr int kTiles = 14;  // times two blocks of filters: 28 sums in 32 registers
 // Channels whose transformed weights for 32 filters stay in the cache of a core.
 constexpr std::int64_t kPiece = 64;
 // Distances between positions of a tile are no powers of two, or all of them would meet in one set
@@ -27,19 +24,14 @@ constexpr std::int64_t kSkew = 16;
 
 using Float = Vec<kLanes>::Float;
 
-std::int64_t padded(std::int64_t channels) { return round_up(channels, kLanes); }
 std::int64_t panels(std::int64_t filters) { return ceil_div(filters, kPanel); }
-// Channel blocks of a panel: two, or one at the end.
-int width_of(std::int64_t panel, std::int64_t filters) {
-  return (panel + 1) * kPanel - padded(filters) > 0 ? 1 : 2;
-}
 
 template <int M>
 constexpr std::int64_t kPositions = Tile<M>::kSide * Tile<M>::kSide;
 
 std::int64_t position_of_weights(std::int64_t channels) { return channels * kPanel + kSkew; }
 std::int64_t position_of_sources(std::int64_t channels, std::int64_t tiles) {
-  return padded(channels) * tiles + kSkew;
+  return padded_to_block(channels) * tiles + kSkew;
 }
 std::int64_t position_of_sums(std::int64_t tiles) { return kPanel * tiles + kSkew; }
 
@@ -50,19 +42,19 @@ Schedule make_schedule(const ConvGeometry& g, int threads) {
   constexpr std::int64_t kMostTiles = 112;
   Schedule s{.results = M, .rows = ceil_div(g.oh, M), .columns = ceil_div(g.ow, M)};
   const std::int64_t tiles = s.rows * s.columns;
-  const std::int64_t panel = kPositions<M> * position_of_weights(padded(g.ic));
+  const std::int64_t panel = kPositions<M> * position_of_weights(padded_to_block(g.ic));
   if (panel * panels(g.oc) <= kWeightsInCache && tiles >= 2 * threads * kTiles) {
-    const std::int64_t room = std::clamp(kSourcesInCache / (kPositions<M> * padded(g.ic)),
+    const std::int64_t room = std::clamp(kSourcesInCache / (kPositions<M> * padded_to_block(g.ic)),
                                          std::int64_t{kTiles}, kMostTiles);
     // As many for one thread as for another.
     s.chunks = round_up(ceil_div(tiles, room), threads);
     s.chunk = ceil_div(tiles, s.chunks);
     s.chunks = ceil_div(tiles, s.chunk);
-    s.piece = padded(g.ic);
+    s.piece = padded_to_block(g.ic);
     s.weights = panel * panels(g.oc);
   } else {
     s.chunk = tiles;
-    s.piece = std::min(kPiece, padded(g.ic));
+    s.piece = std::min(kPiece, padded_to_block(g.ic));
     s.weights = kPositions<M> * position_of_weights(s.piece);
   }
   s.sources = kPositions<M> * position_of_sources(g.ic, s.chunk);
@@ -74,9 +66,9 @@ Schedule make_schedule(const ConvGeometry& g, int threads) {
 template <int M>
 double work(const ConvGeometry& g) {
   const auto tiles = static_cast<double>(ceil_div(g.oh, M) * ceil_div(g.ow, M));
-  const auto channels = static_cast<double>(padded(g.ic));
+  const auto channels = static_cast<double>(padded_to_block(g.ic));
   const double blocks = channels / kLanes;
-  const double filters = static_cast<double>(padded(g.oc)) / kLanes;
+  const double filters = static_cast<double>(padded_to_block(g.oc)) / kLanes;
   constexpr double kWaiting = 1.12;  // of the products, for loads
   return tiles * (kWaiting * kPositions<M> * channels * filters + Tile<M>::kSourceWork * blocks +
                   Tile<M>::kSumWork * filters) +
@@ -84,8 +76,8 @@ double work(const ConvGeometry& g) {
 }
 
 double direct_work(const ConvGeometry& g) {
-  return static_cast<double>(kTaps * padded(g.ic) * g.oh * g.ow) *
-         static_cast<double>(padded(g.oc)) / kLanes;
+  return static_cast<double>(kTaps * padded_to_block(g.ic) * g.oh * g.ow) *
+         static_cast<double>(padded_to_block(g.oc)) / kLanes;
 }
 
 #if defined(__AVX512F__)
@@ -129,13 +121,13 @@ template <int M>
 class Convolution {
  public:
   Convolution(const ConvGeometry& g, const Schedule& s, const Epilogue& epilogue,
-              const Image& image, int threads)
+              const ConvImage& image, int threads)
       : g_(g),
         s_(s),
         epilogue_(epilogue),
         image_(image),
         threads_(threads),
-        blocks_(padded(g.ic) / kLanes),
+        blocks_(padded_to_block(g.ic) / kLanes),
         weights_position_(position_of_weights(s.piece)),
         sources_position_(position_of_sources(g.ic, s.chunk)),
         sums_position_(position_of_sums(s.chunk)) {}
@@ -193,7 +185,7 @@ class Convolution {
       float* const weights = sources + s_.sources + slot * (s_.weights + s_.sums);
       float* const sums = weights + s_.weights;
       for (std::int64_t panel = begin; panel < end; ++panel) {
-        for (std::int64_t piece = 0; piece < padded(g_.ic); piece += s_.piece) {
+        for (std::int64_t piece = 0; piece < padded_to_block(g_.ic); piece += s_.piece) {
           transform_weights(panel, piece, weights);
           multiply_piece(panel, piece, weights, sources, tiles, sums);
         }
@@ -235,9 +227,10 @@ class Convolution {
 
   [[gnu::noinline]] void transform_weights(std::int64_t panel, std::int64_t first,
                                            float* out) const {
-    const int width = width_of(panel, g_.oc);
-    const float* in = image_.weights + (panel * kPanel * padded(g_.ic) + first * width * kLanes) * kTaps;
-    const std::int64_t channels = std::min(s_.piece, padded(g_.ic) - first);
+    const int width = blocks_of_panel(panel, g_.oc);
+    const float* in = image_.weights +
+                      (panel * kPanel * padded_to_block(g_.ic) + first * width * kLanes) * kTaps;
+    const std::int64_t channels = std::min(s_.piece, padded_to_block(g_.ic) - first);
     for (std::int64_t c = 0; c < channels; ++c, in += kTaps * width * kLanes) {
       for (int w = 0; w < width; ++w) {
         Float half[A][3];
@@ -263,9 +256,9 @@ class Convolution {
   // Adds the channels of a piece to the sums, or begins these with them.
   void multiply_piece(std::int64_t panel, std::int64_t channel, const float* weights,
                       const float* sources, std::int64_t tiles, float* sums) const {
-    const std::int64_t blocks = std::min(s_.piece, padded(g_.ic) - channel) / kLanes;
+    const std::int64_t blocks = std::min(s_.piece, padded_to_block(g_.ic) - channel) / kLanes;
     sources += channel * s_.chunk;
-    const int width = width_of(panel, g_.oc);
+    const int width = blocks_of_panel(panel, g_.oc);
     const std::int64_t groups = ceil_div(tiles, kTiles);
     for (std::int64_t p = 0; p < kPositions<M>; ++p) {
       for (std::int64_t group = 0; group < groups; ++group) {
@@ -282,7 +275,7 @@ class Convolution {
   // From the sums of a panel to results in memory.
   void finish(std::int64_t panel, std::int64_t first, std::int64_t tiles, const float* sums) const {
     with_activation(epilogue_.activation, [&](auto act) {
-      for (int w = 0; w < width_of(panel, g_.oc); ++w) {
+      for (int w = 0; w < blocks_of_panel(panel, g_.oc); ++w) {
         const std::int64_t block = panel * 2 + w;
         for (std::int64_t t = 0; t < tiles; ++t)
           finish_tile(block, first + t, sums + (w * s_.chunk + t) * kLanes, act);
@@ -303,7 +296,7 @@ class Convolution {
     const std::int64_t y = tile / s_.columns * M;
     const std::int64_t x = tile % s_.columns * M;
     const int used = static_cast<int>(std::min(kLanes, g_.oc - block * kLanes));
-    const Float bias = image_.bias != nullptr ? load_lanes(image_.bias + block * kLanes, used)
+    const Float bias = image_.bias != nullptr ? load_lanes<kLanes>(image_.bias + block * kLanes, used)
                                               : Float{};
     const std::int64_t start = ((block * g_.oh + y) * g_.ow + x) * kLanes;
     const auto rows = static_cast<int>(std::min<std::int64_t>(M, g_.oh - y));
@@ -313,25 +306,17 @@ class Convolution {
       Tile<M>::sums(half[j], line);
       for (int i = 0; i < rows; ++i) {
         const std::int64_t at = start + (i * g_.ow + j) * kLanes;
-        Float value = activate<kLanes>(act(), line[i] + bias);
-        if (image_.residual != nullptr) value += load<kLanes>(image_.residual + at);
-        if (epilogue_.last != Activation::kLinear) value = activate<kLanes>(epilogue_.last, value);
-        if (used < kLanes) value = select<kLanes>(lane_mask<kLanes>(used), value, Float{});
-        store<kLanes>(image_.dst + at, value);
+        const float* const residual = image_.residual == nullptr ? nullptr : image_.residual + at;
+        store<kLanes>(image_.dst + at,
+                      finished<kLanes>(act, epilogue_.last, line[i] + bias, residual, used));
       }
     }
-  }
-
-  static Float load_lanes(const float* p, int used) {
-    Float value = {};
-    std::memcpy(&value, p, static_cast<std::size_t>(used) * sizeof(float));
-    return value;
   }
 
   const ConvGeometry& g_;
   const Schedule& s_;
   const Epilogue& epilogue_;
-  const Image& image_;
+  const ConvImage& image_;
   int threads_;
   std::int64_t blocks_, weights_position_, sources_position_, sums_position_;
 };
@@ -355,7 +340,7 @@ std::optional<Schedule> schedule(const ConvGeometry& g, int block, int threads) 
 }
 
 void run(const ConvGeometry& geometry, const Schedule& schedule, const Epilogue& epilogue,
-         const Image& image, int threads) {
+         const ConvImage& image, int threads) {
 #if defined(__AVX512F__)
   if (schedule.results == 2) {
     Convolution<2>(geometry, schedule, epilogue, image, threads).run();
@@ -363,47 +348,6 @@ void run(const ConvGeometry& geometry, const Schedule& schedule, const Epilogue&
     Convolution<4>(geometry, schedule, epilogue, image, threads).run();
   }
 #endif
-}
-
-Bytes WeightsLayout::bytes() const {
-  return padded(filters_) * padded(channels_) * kTaps * Bytes{sizeof(float)};
-}
-
-std::string WeightsLayout::describe() const { return "w:panels"; }
-
-bool WeightsLayout::equals(const OpaqueLayout& other) const {
-  const auto* same = dynamic_cast<const WeightsLayout*>(&other);
-  return same != nullptr && same->filters_ == filters_ && same->channels_ == channels_;
-}
-
-namespace {
-// Visits every weight with its plain and its panel index.
-template <typename Visit>
-void for_each_weight(std::int64_t filters, std::int64_t channels, Visit visit) {
-  for (std::int64_t f = 0; f < filters; ++f) {
-    const std::int64_t panel = f / kPanel;
-    const std::int64_t lanes = width_of(panel, filters) * kLanes;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      for (std::int64_t tap = 0; tap < kTaps; ++tap) {
-        visit((f * channels + c) * kTaps + tap, panel * kPanel * padded(channels) * kTaps +
-                                                    (c * kTaps + tap) * lanes + f % kPanel);
-      }
-    }
-  }
-}
-}  // namespace
-
-void WeightsLayout::to_plain(const void* physical, float* plain) const {
-  const auto* values = static_cast<const float*>(physical);
-  for_each_weight(filters_, channels_,
-                  [&](std::int64_t p, std::int64_t at) { plain[p] = values[at]; });
-}
-
-void WeightsLayout::from_plain(const float* plain, void* physical) const {
-  auto* values = static_cast<float*>(physical);
-  std::memset(physical, 0, static_cast<std::size_t>(bytes()));
-  for_each_weight(filters_, channels_,
-                  [&](std::int64_t p, std::int64_t at) { values[at] = plain[p]; });
 }
 
 }  // namespace lantern::ops::winograd

@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
-#include "ops/conv/conv.hpp"
-#include "ops/kernel.hpp"
-#include "ops/layout.hpp"
+#include "ops/conv/own_conv.hpp"
 
 // Convolutions 3x3 of stride 1 in the transformed domain, for inference with AVX-512: a quarter of
 // the products of the direct sum (4 x 4 tiles), or four ninths (2 x 2), and rounding of its own
@@ -33,29 +32,33 @@ struct Schedule {
 /// Nothing where the direct convolution does less work, or this program or CPU cannot.
 std::optional<Schedule> schedule(const ConvGeometry& geometry, int block, int threads);
 
+inline constexpr std::int64_t kLanes = 16;
+inline constexpr std::int64_t kPanel = 32;  ///< filters whose sums stand in registers together
+inline constexpr std::int64_t kTaps = 9;
+
+inline std::int64_t padded_to_block(std::int64_t channels) { return round_up(channels, kLanes); }
+/// Channel blocks of a panel: two, or one at the end.
+inline int blocks_of_panel(std::int64_t panel, std::int64_t filters) {
+  return (panel + 1) * kPanel > padded_to_block(filters) ? 1 : 2;
+}
+
 /// Weights [OC, IC, 3, 3] as [OC/32][IC to 16][9][32 or, at the end, 16], zero where there are none.
-class WeightsLayout final : public OpaqueLayout {
- public:
-  WeightsLayout(std::int64_t filters, std::int64_t channels)
-      : filters_(filters), channels_(channels) {}
-  Bytes bytes() const override;
-  std::string describe() const override;
-  bool equals(const OpaqueLayout& other) const override;
-  void to_plain(const void* physical, float* plain) const override;
-  void from_plain(const float* plain, void* physical) const override;
+struct PanelPlaces {
+  std::int64_t filters = 0, channels = 0;
 
- private:
-  std::int64_t filters_, channels_;
-};
-
-/// Addresses of one image.
-struct Image {
-  const float* src;
-  const float* weights;
-  const float* bias;      ///< or null
-  const float* residual;  ///< or null
-  float* dst;
-  float* scratch;
+  static constexpr std::string_view kName = "w:panels";
+  bool operator==(const PanelPlaces&) const = default;
+  std::int64_t plain_floats() const { return filters * channels * kTaps; }
+  std::int64_t floats() const {
+    return padded_to_block(filters) * padded_to_block(channels) * kTaps;
+  }
+  std::int64_t operator()(std::int64_t plain) const {
+    const std::int64_t tap = plain % kTaps, c = plain / kTaps % channels;
+    const std::int64_t f = plain / kTaps / channels;
+    const std::int64_t panel = f / kPanel;
+    return panel * kPanel * padded_to_block(channels) * kTaps +
+           (c * kTaps + tap) * blocks_of_panel(panel, filters) * kLanes + f % kPanel;
+  }
 };
 
 /// Nothing for an op that had better, or must, run otherwise.
@@ -63,6 +66,6 @@ std::optional<KernelChoice> choose(const graph::Op& op, const SelectContext& con
 
 /// Runs one image; same bits whatever the threads.
 void run(const ConvGeometry& geometry, const Schedule& schedule, const Epilogue& epilogue,
-         const Image& image, int threads);
+         const ConvImage& image, int threads);
 
 }  // namespace lantern::ops::winograd

@@ -14,7 +14,7 @@ struct Tile<2> {
   static constexpr int kResults = 2, kSide = 4;
   // Vector operations of a whole tile: transform of sources, of sums and of weights, with loads and
   // stores.
-  static constexpr int kSourceWork = 64, kSumWork = 48, kWeightsWork = 56;
+  static constexpr int kSourceWork = 64, kSumWork = 48, kWeightsWork = 120;
 
   template <typename V>
   static void source(const V* d, V* o) {
@@ -44,7 +44,7 @@ struct Tile<2> {
 template <>
 struct Tile<4> {
   static constexpr int kResults = 4, kSide = 6;
-  static constexpr int kSourceWork = 250, kSumWork = 200, kWeightsWork = 180;
+  static constexpr int kSourceWork = 250, kSumWork = 200, kWeightsWork = 300;
   static constexpr float a = 0.625F, b = 1.5F, aa = a * a, bb = b * b;
 
   template <typename V>
