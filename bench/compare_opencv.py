@@ -29,17 +29,20 @@ NETS = (
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="compare_opencv.sh", description=__doc__)
     parser.add_argument("cfgs", type=pathlib.Path, metavar="FOLDER", help="with NAME.cfg for each")
-    parser.add_argument("--nets", default=",".join(NETS), metavar="NAMES", help="default %(default)s")
+    parser.add_argument(
+        "--nets", default=",".join(NETS), metavar="NAMES", help="default %(default)s"
+    )
     parser.add_argument("--rounds", type=harness.positive, default=5, help="turns (default 5)")
     parser.add_argument(
-        "--iterations", type=harness.positive, default=5, help="passes of a turn, after two to warm up"
+        "--iterations",
+        type=harness.positive,
+        default=5,
+        help="passes of a turn, after two to warm up",
     )
     parser.add_argument("--size", type=harness.positive, default=416)
     parser.add_argument("--threads", type=harness.positive, default=2)
     parser.add_argument("--lantern", type=pathlib.Path, default=harness.LANTERN, metavar="PROGRAM")
-    parser.add_argument(
-        "--initial-weights", type=pathlib.Path, default=WEIGHTS, metavar="PROGRAM"
-    )
+    parser.add_argument("--initial-weights", type=pathlib.Path, default=WEIGHTS, metavar="PROGRAM")
     parser.add_argument("--no-install", action="store_true", help="do not install python3-opencv")
     parser.add_argument("--json", action="store_true", help="everything that was measured")
     parser.add_argument("--markdown", action="store_true", help="the tables as Markdown")

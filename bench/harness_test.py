@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import compare_opencv
 import harness
 
 DARKNET_OUTPUT = """yolov3-tiny
@@ -91,6 +92,36 @@ class HarnessTest(unittest.TestCase):
             "| a | b |\n| --- | --- |\n| x | 1.00 (0.50-2.00) |",
         )
         self.assertEqual(harness.spread([2, 0.5, 1]), "1.00 (0.50-2.00)")
+
+
+class OpenCvTest(unittest.TestCase):
+    def turn(self, seconds, layers=()):
+        keys = ("layer", "section", "op", "kernel", "share")
+        return {
+            "seconds": seconds,
+            "peak_rss_bytes": 3 << 20,
+            "layers": [dict(zip(keys, layer)) for layer in layers],
+        }
+
+    def test_ratios_are_those_of_each_round(self):
+        turns = {
+            "lantern": [self.turn([0.010, 0.012, 0.500]), self.turn([0.020])],
+            "opencv": [self.turn([0.036]), self.turn([0.040])],
+        }
+        self.assertEqual(
+            compare_opencv.row_of("net", turns),
+            ["net", "16.0 (12.0-20.0)", "38.0 (36.0-40.0)", "2.50 (2.00-3.00)", "3", "3"],
+        )
+
+    def test_shares_of_a_group_add_up_within_a_turn(self):
+        a = self.turn(
+            [1],
+            [(0, "conv", "f", "x", 0.2), (1, "conv", "f", "x", 0.3), (2, "yolo", "g", "y", 0.5)],
+        )
+        b = self.turn([1], [(0, "conv", "f", "x", 0.4), (2, "yolo", "g", "y", 0.2)])
+        kernels = compare_opencv.shares([a, b], lambda layer: layer["kernel"], 2)
+        self.assertEqual(kernels, "x 45 %, y 35 %")
+        self.assertEqual(compare_opencv.shares([a, b], lambda layer: layer["layer"], 1), "2 35 %")
 
 
 if __name__ == "__main__":

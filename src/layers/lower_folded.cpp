@@ -35,9 +35,10 @@ void lower_folded(LowerContext& context, const Layer& layer, const Convolutional
     epilogue.last = std::get<ShortcutSpec>(shortcut->spec).activation;
     inputs.push_back(context.output_of(shortcut->sources[0]));
   }
-  TensorId y = context.add(ops::kConvForward,
-                           std::make_shared<const ops::ConvParams>(g, true, source.first, epilogue, true),
-                           inputs, layer, "conv")[0];
+  TensorId y =
+      context.add(ops::kConvForward,
+                  std::make_shared<const ops::ConvParams>(g, true, source.first, epilogue, true),
+                  inputs, layer, "conv")[0];
   if (mixes) y = context.activate(y, spec.activation, layer);
   if (finish) y = finish(y);
   context.set_output(layer.index, y);

@@ -49,8 +49,8 @@ Result convolved(const Layer& layer, bool may_round, const RunnerOptions& option
   if (layer.epilogue.residual)
     inputs.push_back(runner.source("side", Shape{g.n, g.oc, g.oh, g.ow}, side));
   const TensorId y = runner.op(ops::kConvForward,
-                               std::make_shared<const ops::ConvParams>(
-                                   g, layer.bias, layer.first, layer.epilogue, may_round),
+                               std::make_shared<const ops::ConvParams>(g, layer.bias, layer.first,
+                                                                       layer.epilogue, may_round),
                                inputs, "y")[0];
   runner.keep(y);
   runner.run();

@@ -14,8 +14,8 @@ inline typename Vec<B>::Float load_lanes(const float* p, int used) {
   return value;
 }
 
-/// An Epilogue on one vector of sums; `act` gives its first activation, `residual` may be null, lanes
-/// from `used` on become zero.
+/// An Epilogue on one vector of sums; `act` gives its first activation, `residual` may be null,
+/// lanes from `used` on become zero.
 template <int B, typename Act>
 inline typename Vec<B>::Float finished(Act act, Activation last, typename Vec<B>::Float sums,
                                        const float* residual, int used) {

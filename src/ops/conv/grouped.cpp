@@ -72,16 +72,15 @@ class GroupedKernel final : public OwnConvKernel {
         add_tap(plane + row * g.iw * kLanes, x * g.sw - g.pw + kx * g.dw, weights, sums);
     }
     const int used = static_cast<int>(std::min<std::int64_t>(kLanes, g.oc - block * kLanes));
-    const Float bias = image.bias == nullptr
-                           ? Float{}
-                           : load_lanes<kLanes>(image.bias + block * kLanes, used);
+    const Float bias =
+        image.bias == nullptr ? Float{} : load_lanes<kLanes>(image.bias + block * kLanes, used);
     const std::int64_t start = ((block * g.oh + y) * g.ow + x) * kLanes;
     const std::int64_t count = std::min<std::int64_t>(kStrip, g.ow - x);
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t at = start + r * kLanes;
       const float* const residual = image.residual == nullptr ? nullptr : image.residual + at;
-      store<kLanes>(image.dst + at, finished<kLanes>(act, params().epilogue.last, sums[r] + bias,
-                                                     residual, used));
+      store<kLanes>(image.dst + at,
+                    finished<kLanes>(act, params().epilogue.last, sums[r] + bias, residual, used));
     }
   }
 
@@ -99,8 +98,7 @@ class GroupedKernel final : public OwnConvKernel {
     }
     for (int c = 0; c < C; ++c) {
       const Float weight = load<kLanes>(weights + c * kLanes);
-      for (int r = 0; r < kStrip; ++r)
-        sums[r] += __builtin_shuffle(source[r], spread_[c]) * weight;
+      for (int r = 0; r < kStrip; ++r) sums[r] += __builtin_shuffle(source[r], spread_[c]) * weight;
     }
   }
 

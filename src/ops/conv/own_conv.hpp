@@ -11,8 +11,8 @@
 #include "ops/kernel.hpp"
 
 // What the forward convolutions of our own have in common. They read and write channel blocks of 16
-// and weights in an order of their own, and are for inference programs: they do not sum in the order
-// of the library's.
+// and weights in an order of their own, and are for inference programs: they do not sum in the
+// order of the library's.
 namespace lantern::ops {
 
 /// Addresses of one image.
@@ -25,7 +25,8 @@ struct ConvImage {
   float* scratch;  ///< or null
 };
 
-/// Takes the images of a run one by one. Operands: src, weights[, bias][, residual], dst[, scratch].
+/// Takes the images of a run one by one. Operands: src, weights[, bias][, residual], dst[,
+/// scratch].
 class OwnConvKernel : public Kernel {
  public:
   static constexpr int kBlock = 16;

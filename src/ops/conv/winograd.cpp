@@ -27,7 +27,7 @@ using Float = Vec<kLanes>::Float;
 std::int64_t panels(std::int64_t filters) { return ceil_div(filters, kPanel); }
 
 template <int M>
-constexpr std::int64_t kPositions = Tile<M>::kSide * Tile<M>::kSide;
+constexpr std::int64_t kPositions = Tile<M>::kSide* Tile<M>::kSide;
 
 std::int64_t position_of_weights(std::int64_t channels) { return channels * kPanel + kSkew; }
 std::int64_t position_of_sources(std::int64_t channels, std::int64_t tiles) {
@@ -220,16 +220,14 @@ class Convolution {
     for (int j = 0; j < A; ++j) {
       Float line[A];
       Tile<M>::source(half[j], line);
-      for (int i = 0; i < A; ++i)
-        store<kLanes>(out + (i * A + j) * sources_position_, line[i]);
+      for (int i = 0; i < A; ++i) store<kLanes>(out + (i * A + j) * sources_position_, line[i]);
     }
   }
 
   [[gnu::noinline]] void transform_weights(std::int64_t panel, std::int64_t first,
                                            float* out) const {
     const int width = blocks_of_panel(panel, g_.oc);
-    const float* in = image_.weights +
-                      (panel * kPanel * padded_to_block(g_.ic) + first * width * kLanes) * kTaps;
+    const float* in = weights_of(panel, first);
     const std::int64_t channels = std::min(s_.piece, padded_to_block(g_.ic) - first);
     for (std::int64_t c = 0; c < channels; ++c, in += kTaps * width * kLanes) {
       for (int w = 0; w < width; ++w) {
@@ -253,6 +251,12 @@ class Convolution {
     }
   }
 
+  const float* weights_of(std::int64_t panel, std::int64_t channel) const {
+    return image_.weights + (panel * kPanel * padded_to_block(g_.ic) +
+                             channel * blocks_of_panel(panel, g_.oc) * kLanes) *
+                                kTaps;
+  }
+
   // Adds the channels of a piece to the sums, or begins these with them.
   void multiply_piece(std::int64_t panel, std::int64_t channel, const float* weights,
                       const float* sources, std::int64_t tiles, float* sums) const {
@@ -260,7 +264,14 @@ class Convolution {
     sources += channel * s_.chunk;
     const int width = blocks_of_panel(panel, g_.oc);
     const std::int64_t groups = ceil_div(tiles, kTiles);
+    // Weights of the next piece stand behind those of this one. They come from memory, which has
+    // time enough while these are multiplied.
+    const std::int64_t lines = s_.chunks > 0 ? 0 : s_.piece * width * kTaps;
+    const float* const next = weights_of(panel, channel) + lines * kLanes;
     for (std::int64_t p = 0; p < kPositions<M>; ++p) {
+      for (std::int64_t line = lines * p / kPositions<M>; line < lines * (p + 1) / kPositions<M>;
+           ++line)
+        __builtin_prefetch(next + line * kLanes, 0, 2);
       for (std::int64_t group = 0; group < groups; ++group) {
         const std::int64_t first = tiles * group / groups;
         const std::int64_t count = tiles * (group + 1) / groups - first;
@@ -296,8 +307,8 @@ class Convolution {
     const std::int64_t y = tile / s_.columns * M;
     const std::int64_t x = tile % s_.columns * M;
     const int used = static_cast<int>(std::min(kLanes, g_.oc - block * kLanes));
-    const Float bias = image_.bias != nullptr ? load_lanes<kLanes>(image_.bias + block * kLanes, used)
-                                              : Float{};
+    const Float bias =
+        image_.bias != nullptr ? load_lanes<kLanes>(image_.bias + block * kLanes, used) : Float{};
     const std::int64_t start = ((block * g_.oh + y) * g_.ow + x) * kLanes;
     const auto rows = static_cast<int>(std::min<std::int64_t>(M, g_.oh - y));
     const auto columns = static_cast<int>(std::min<std::int64_t>(M, g_.ow - x));

@@ -13,16 +13,16 @@ namespace lantern::ops::winograd {
 
 /// How one convolution runs. Floats are counted, not bytes.
 struct Schedule {
-  int results = 4;              ///< side of a tile of results: 2 or 4
-  std::int64_t rows = 0;        ///< of tiles
-  std::int64_t columns = 0;     ///< of tiles
-  std::int64_t chunks = 0;      ///< runs of tiles that a thread takes through all stages; 0: all
-                                ///< threads transform the sources, then each takes filters
-  std::int64_t chunk = 0;       ///< most tiles of a chunk
-  std::int64_t piece = 0;       ///< channels whose weights are transformed at once
-  std::int64_t weights = 0;     ///< of transformed weights, of all filters or of a piece a thread
-  std::int64_t sources = 0;     ///< of transformed sources, of all tiles or of a chunk a thread
-  std::int64_t sums = 0;        ///< of 32 filters and a chunk of tiles, a thread
+  int results = 4;           ///< side of a tile of results: 2 or 4
+  std::int64_t rows = 0;     ///< of tiles
+  std::int64_t columns = 0;  ///< of tiles
+  std::int64_t chunks = 0;   ///< runs of tiles that a thread takes through all stages; 0: all
+                             ///< threads transform the sources, then each takes filters
+  std::int64_t chunk = 0;    ///< most tiles of a chunk
+  std::int64_t piece = 0;    ///< channels whose weights are transformed at once
+  std::int64_t weights = 0;  ///< of transformed weights, of all filters or of a piece a thread
+  std::int64_t sources = 0;  ///< of transformed sources, of all tiles or of a chunk a thread
+  std::int64_t sums = 0;     ///< of 32 filters and a chunk of tiles, a thread
   std::int64_t scratch(int threads) const {
     return chunks == 0 ? sources + threads * (weights + sums)
                        : weights + threads * (sources + sums);
@@ -42,7 +42,8 @@ inline int blocks_of_panel(std::int64_t panel, std::int64_t filters) {
   return (panel + 1) * kPanel > padded_to_block(filters) ? 1 : 2;
 }
 
-/// Weights [OC, IC, 3, 3] as [OC/32][IC to 16][9][32 or, at the end, 16], zero where there are none.
+/// Weights [OC, IC, 3, 3] as [OC/32][IC to 16][9][32 or, at the end, 16], zero where there are
+/// none.
 struct PanelPlaces {
   std::int64_t filters = 0, channels = 0;
 

@@ -27,9 +27,10 @@ std::optional<KernelChoice> choose(const graph::Op& op, const SelectContext& con
   const std::optional<Schedule> plan = schedule(g, context.block, context.threads);
   if (!plan) return std::nullopt;
   return choose_placed(op, context, plan->results == 4 ? "winograd:4x4" : "winograd:2x2",
-                       PanelPlaces{g.oc, g.ic}, {plan->scratch(context.threads) * Bytes{sizeof(float)}},
-                       std::make_unique<WinogradKernel>(
-                           params, *plan, context.shape(op.inputs[0]), context.threads));
+                       PanelPlaces{g.oc, g.ic},
+                       {plan->scratch(context.threads) * Bytes{sizeof(float)}},
+                       std::make_unique<WinogradKernel>(params, *plan, context.shape(op.inputs[0]),
+                                                        context.threads));
 }
 
 }  // namespace lantern::ops::winograd
