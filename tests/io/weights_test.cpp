@@ -105,6 +105,23 @@ TEST_F(WeightsTest, LoadsACompleteFile) {
   EXPECT_EQ(weights_file_size(weights.header, small_layout()), 7304);
 }
 
+TEST_F(WeightsTest, HandsOnOneLayerAfterTheOther) {
+  for (const char* name : {"full.weights", "edge.weights"}) {
+    Diagnostics warnings;
+    const Weights whole = read_weights(data(name), small_layout(), Purpose::kTraining, warnings);
+    std::size_t next = 0;
+    const Weights handed =
+        read_weights(data(name), small_layout(), Purpose::kTraining, warnings,
+                     [&](std::size_t i, std::vector<std::vector<float>>& values) {
+                       ASSERT_EQ(i, next++);
+                       EXPECT_EQ(values, whole.values[i]) << name << ", entry " << i;
+                     });
+    EXPECT_EQ(next, small_layout().size());
+    EXPECT_TRUE(handed.values.empty());
+    EXPECT_EQ(handed.layers_loaded, whole.layers_loaded);
+  }
+}
+
 TEST_F(WeightsTest, RefusesAFileCutInsideALayerWithSizesAndLayer) {
   for (const Purpose purpose : {Purpose::kTraining, Purpose::kEvaluation}) {
     const std::string cut = message_of(data("cut.weights"), small_layout(), purpose);

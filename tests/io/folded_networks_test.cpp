@@ -1,0 +1,117 @@
+// Stock networks as programs that only infer, with folded batch norms and convolutions of our own,
+// against the same weights in the convolutions of the library.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "core/rng.hpp"
+#include "io/model_weights.hpp"
+
+namespace lantern::io {
+namespace {
+
+constexpr int kSize = 256;
+constexpr int kThreads = 2;
+
+struct Case {
+  std::string name;
+  std::vector<std::string> kernels;  ///< that it must run, where the CPU has AVX-512
+};
+
+// Initial weights; batch norms and biases as a training may leave them.
+void fill(exec::Model& model) {
+  model.initialise(1);
+  Rng rng(5, "folded networks");
+  const layers::Lowered& lowered = model.lowered();
+  for (std::size_t i = 0; i < lowered.parameters.size(); ++i) {
+    const std::string& array = lowered.parameters[i].array;
+    if (layers::is_weights(array)) continue;
+    const bool is_mean = array.ends_with("rolling_mean") || array.ends_with("biases");
+    std::vector<float> values(static_cast<std::size_t>(
+        lowered.graph.type(lowered.parameters[i].tensor).shape.elements()));
+    for (float& value : values)
+      value = is_mean ? rng.uniform(-0.2F, 0.2F) : rng.uniform(0.5F, 2.0F);
+    model.set_parameter(i, values);
+  }
+}
+
+// What feeds the heads.
+std::vector<std::vector<float>> raw_heads(exec::Model& model) {
+  const layers::Network& network = model.network();
+  Rng rng(6, "picture");
+  std::vector<float> image(static_cast<std::size_t>(network.input().elements()));
+  for (float& value : image) value = rng.uniform();
+  model.forward(image);
+  std::vector<std::vector<float>> heads;
+  for (const layers::Layer& layer : network.layers) {
+    if (layer.section != "yolo") continue;
+    heads.push_back(model.executor().read(
+        *model.lowered().forward_outputs[static_cast<std::size_t>(layer.index) - 1]));
+  }
+  return heads;
+}
+
+class FoldedNetworks : public ::testing::TestWithParam<Case> {};
+
+TEST_P(FoldedNetworks, GiveWhatTheyGiveUnfolded) {
+  const std::string cfg = std::string(LANTERN_TEST_DATA) + "/cfg/" + GetParam().name + ".cfg";
+  const layers::Network network = layers::resized(
+      layers::load_network_file(cfg, {.batch = 1, .subdivisions = 1}), kSize, kSize);
+  const auto path =
+      std::filesystem::path(::testing::TempDir()) / ("folded_" + GetParam().name + ".weights");
+  std::vector<std::vector<float>> want;
+  {
+    exec::Model plain(network, {.threads = kThreads, .plan = {.keep_everything = true}});
+    fill(plain);
+    save_weights(plain, path, {});
+    want = raw_heads(plain);
+  }
+  exec::Model folded(network,
+                     {.threads = kThreads, .plan = {.keep_everything = true}, .fold = true});
+  Diagnostics warnings;
+  load_weights(folded, path, Purpose::kEvaluation, warnings);
+  std::filesystem::remove(path);
+  const std::vector<std::vector<float>> got = raw_heads(folded);
+
+  ASSERT_EQ(got.size(), want.size());
+  ASSERT_FALSE(got.empty());
+  for (std::size_t head = 0; head < got.size(); ++head) {
+    ASSERT_EQ(got[head].size(), want[head].size());
+    float largest = 0, worst = 0;
+    for (std::size_t i = 0; i < got[head].size(); ++i) {
+      ASSERT_TRUE(std::isfinite(want[head][i]));
+      largest = std::max(largest, std::abs(want[head][i]));
+      worst = std::max(worst, std::abs(got[head][i] - want[head][i]));
+    }
+    EXPECT_GT(largest, 0.01F) << "head " << head << " sees the picture";
+    EXPECT_LE(worst, 1e-4F * largest) << "head " << head;
+  }
+#if defined(__AVX512F__)
+  if (ops::preferred_block() == 16) {
+    for (const std::string& kernel : GetParam().kernels) {
+      EXPECT_TRUE(
+          std::ranges::any_of(folded.executor().selected().ops,
+                              [&](const graph::SelectedOp& op) { return op.kernel == kernel; }))
+          << kernel;
+    }
+  }
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stock, FoldedNetworks,
+    ::testing::Values(Case{"yolov3-tiny", {"winograd:4x4"}}, Case{"yolov4-tiny", {"winograd:4x4"}},
+                      Case{"yolov7-tiny", {"winograd:4x4"}}, Case{"enet-coco", {"winograd:4x4"}},
+                      Case{"csresnext50-panet-spp", {"winograd:4x4", "grouped"}}),
+    [](const auto& test) {
+      std::string name = test.param.name;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
+
+}  // namespace
+}  // namespace lantern::io
