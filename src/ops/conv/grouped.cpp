@@ -27,8 +27,6 @@ struct GroupPlaces {
   }
 };
 
-#if defined(__AVX512F__)
-
 using Float = Vec<kLanes>::Float;
 using Int = Vec<kLanes>::Int;
 constexpr int kStrip = 8;  // results of a row that are summed together
@@ -120,23 +118,18 @@ std::unique_ptr<OwnConvKernel> make_kernel(const ConvParams& params, const Shape
   }
 }
 
-#endif
-
 }  // namespace
 
 std::optional<KernelChoice> choose(const graph::Op& op, const SelectContext& context) {
-#if defined(__AVX512F__)
   const auto& params = op.params_as<ConvParams>();
   const ConvGeometry& g = params.geometry;
-  if (context.block != kLanes || g.groups == 1 || g.ic != g.oc) return std::nullopt;
+  if (!kOwnConvIsFast || context.block != kLanes || g.groups == 1 || g.ic != g.oc)
+    return std::nullopt;
   std::unique_ptr<OwnConvKernel> kernel =
       make_kernel(params, context.shape(op.inputs[0]), context.threads);
   if (kernel == nullptr) return std::nullopt;
   return choose_placed(op, context, "grouped", GroupPlaces{g.oc, g.ic / g.groups, g.kh * g.kw}, {},
                        std::move(kernel));
-#else
-  return std::nullopt;
-#endif
 }
 
 }  // namespace lantern::ops::grouped

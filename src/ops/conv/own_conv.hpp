@@ -15,6 +15,13 @@
 // order of the library's.
 namespace lantern::ops {
 
+/// Their registers hold a whole channel block; in several smaller ones they lose to the library.
+#if defined(__AVX512F__)
+inline constexpr bool kOwnConvIsFast = true;
+#else
+inline constexpr bool kOwnConvIsFast = false;
+#endif
+
 /// Addresses of one image.
 struct ConvImage {
   const float* src;  ///< first channel that is read

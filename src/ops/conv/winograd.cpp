@@ -80,8 +80,6 @@ double direct_work(const ConvGeometry& g) {
          static_cast<double>(padded_to_block(g.oc)) / kLanes;
 }
 
-#if defined(__AVX512F__)
-
 // Sums of R tiles and W channel blocks at one position: m[w][r] (+)= sum over c of v[c][r] u[c][w].
 // `u` is [blocks * 16][W * 16], `v` [blocks][..][16] with `v_block` from block to block.
 template <int R, int W>
@@ -332,33 +330,26 @@ class Convolution {
   std::int64_t blocks_, weights_position_, sources_position_, sums_position_;
 };
 
-#endif
-
 }  // namespace
 
 std::optional<Schedule> schedule(const ConvGeometry& g, int block, int threads) {
-#if defined(__AVX512F__)
-  const bool fits = block == kLanes && g.kh == 3 && g.kw == 3 && g.sh == 1 && g.sw == 1 &&
-                    g.dh == 1 && g.dw == 1 && g.groups == 1 && g.ic >= kLanes && g.oc >= kLanes;
+  const bool fits = kOwnConvIsFast && block == kLanes && g.kh == 3 && g.kw == 3 && g.sh == 1 &&
+                    g.sw == 1 && g.dh == 1 && g.dw == 1 && g.groups == 1 && g.ic >= kLanes &&
+                    g.oc >= kLanes;
   if (!fits) return std::nullopt;
   const double small = work<2>(g);
   const double large = work<4>(g);
   if (std::min(small, large) >= direct_work(g)) return std::nullopt;
   return small < large ? make_schedule<2>(g, threads) : make_schedule<4>(g, threads);
-#else
-  return std::nullopt;
-#endif
 }
 
 void run(const ConvGeometry& geometry, const Schedule& schedule, const Epilogue& epilogue,
          const ConvImage& image, int threads) {
-#if defined(__AVX512F__)
   if (schedule.results == 2) {
     Convolution<2>(geometry, schedule, epilogue, image, threads).run();
   } else {
     Convolution<4>(geometry, schedule, epilogue, image, threads).run();
   }
-#endif
 }
 
 }  // namespace lantern::ops::winograd

@@ -8,7 +8,7 @@
 
 // Convolutions 3x3 of stride 1 in the transformed domain, for inference with AVX-512: a quarter of
 // the products of the direct sum (4 x 4 tiles), or four ninths (2 x 2), and rounding of its own
-// (about 1e-6 of the rms of the result). Maps lie in channel blocks of 16.
+// (up to some 1e-5 of the rms of the result). Maps lie in channel blocks of 16.
 namespace lantern::ops::winograd {
 
 /// How one convolution runs. Floats are counted, not bytes.
