@@ -9,14 +9,16 @@ using K = cfg::Key<NetSpec>;
 using cfg::from;
 using cfg::word_field;
 
-constexpr std::array<cfg::Word, 8> kPolicies{{{"constant", 0},
-                                              {"step", 1},
-                                              {"steps", 2},
-                                              {"exp", 3},
-                                              {"poly", 4},
-                                              {"random", 5},
-                                              {"sigmoid", 6},
-                                              {"sgdr", 7}}};
+constexpr std::array<cfg::Word, 10> kPolicies{{{"constant", 0},
+                                               {"step", 1},
+                                               {"steps", 2},
+                                               {"exp", 3},
+                                               {"poly", 4},
+                                               {"random", 5},
+                                               {"sigmoid", 6},
+                                               {"sig", 6},
+                                               {"sgdr", 7},
+                                               {"cosine", 8}}};
 constexpr std::array<cfg::Word, 4> kPrecisions{
     {{"fp32", 0}, {"bf16", 1}, {"tf32", 2}, {"fp16", 3}}};
 constexpr std::array<cfg::Word, 3> kOnNan{{{"stop", 0}, {"skip", 1}, {"rollback", 2}}};
@@ -120,7 +122,7 @@ constexpr std::array kNetKeyTable{
       .field = &NetSpec::learning_rate_min,
       .otherwise = 0.00001,
       .min = 0,
-      .doc = "Lower bound of policy sgdr."},
+      .doc = "Lower bound of policies sgdr and cosine."},
     K{.name = "momentum", .field = &NetSpec::momentum, .otherwise = 0.9, .doc = "Momentum of SGD."},
     K{.name = "decay",
       .field = &NetSpec::decay,
@@ -166,7 +168,7 @@ constexpr std::array kNetKeyTable{
     K{.name = "policy",
       .field = word_field<NetSpec, &NetSpec::policy>(),
       .otherwise = "constant",
-      .doc = "How the rate depends on the iteration.",
+      .doc = "How the rate depends on the iteration; cosine is one cycle of sgdr.",
       .words = kPolicies},
     K{.name = "burn_in",
       .field = &NetSpec::burn_in,

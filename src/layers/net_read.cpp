@@ -68,8 +68,9 @@ void check_policy(const NetSpec& net, cfg::SectionReader& reader) {
   if (net.policy == Policy::kStep && net.step < 1) {
     diagnostics.error(reader.where("step"), "[net] step is {}, policy=step wants >= 1", net.step);
   }
-  if (net.policy == Policy::kPoly && net.max_batches < 1) {
-    diagnostics.error(reader.where("policy"), "[net] policy=poly needs max_batches >= 1");
+  if ((net.policy == Policy::kPoly || net.policy == Policy::kCosine) && net.max_batches < 1) {
+    diagnostics.error(reader.where("policy"), "[net] policy={} needs max_batches >= 1",
+                      net.policy == Policy::kPoly ? "poly" : "cosine");
   }
   if (net.policy == Policy::kSgdr && net.sgdr_cycle < 1) {
     diagnostics.error(reader.where("policy"),

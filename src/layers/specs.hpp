@@ -16,7 +16,7 @@ namespace lantern::layers {
 
 using ops::Activation;
 
-enum class Policy { kConstant, kStep, kSteps, kExp, kPoly, kRandom, kSigmoid, kSgdr };
+enum class Policy { kConstant, kStep, kSteps, kExp, kPoly, kRandom, kSigmoid, kSgdr, kCosine };
 enum class Precision { kFp32, kBf16, kTf32, kFp16 };
 enum class OnNan { kStop, kSkip, kRollback };
 enum class Sampling { kEpoch, kReplacement };

@@ -21,6 +21,8 @@ Policy policy_of(layers::Policy policy) {
       return Policy::kSigmoid;
     case layers::Policy::kSgdr:
       return Policy::kSgdr;
+    case layers::Policy::kCosine:
+      return Policy::kCosine;
   }
   return Policy::kConstant;
 }

@@ -71,6 +71,9 @@ TEST(NetSection, ChecksPolicies) {
       "policy is 'stepz', did you mean 'step'?; want one of constant, step, steps, exp,");
   expect_message("policy=step\nstep=0\n", "step is 0, policy=step wants >= 1");
   expect_message("policy=poly\n", "policy=poly needs max_batches >= 1");
+  expect_message("policy=cosine\n", "policy=cosine needs max_batches >= 1");
+  EXPECT_EQ(messages("policy=cosine\nmax_batches=9\n"), "");
+  EXPECT_EQ(messages("policy=sig\n"), "");
   expect_message("policy=sgdr\n", "policy=sgdr needs sgdr_cycle or max_batches >= 1");
   expect_message("sgdr_mult=0\n", "sgdr_mult is 0, want >= 1");
   EXPECT_EQ(messages("policy=sgdr\nmax_batches=9\nsteps=1,2\n"), "");  // scales may be missing

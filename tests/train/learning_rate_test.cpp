@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "golden_folder.hpp"
+#include "train/schedule.hpp"
 
 namespace lantern::train {
 namespace {
@@ -117,6 +118,16 @@ TEST(LearningRate, BurnInComesBeforeEveryPolicyAndStepsStopAtTheFirstLaterOne) {
   EXPECT_DOUBLE_EQ(learning_rate(s, 19), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(s, 20), 0.05);
   EXPECT_DOUBLE_EQ(learning_rate(s, -3), 0);
+}
+
+TEST(LearningRate, CosineOfACfgFallsByHalfInTheMiddle) {
+  layers::NetSpec net;
+  net.policy = layers::Policy::kCosine;
+  net.learning_rate = 0.2F;
+  net.learning_rate_min = 0;
+  net.burn_in = 0;
+  net.max_batches = 100;
+  EXPECT_NEAR(learning_rate(schedule_of(net), 50), 0.1, 1e-7);
 }
 
 TEST(LearningRate, CosineIsOneCycleAndStaysAtTheMinimum) {
