@@ -6,14 +6,14 @@
 
 namespace lantern::plan {
 
-SchedulePlaces place(const Schedule& schedule) {
+SchedulePlaces place(const Schedule& schedule, Bytes enough) {
   SchedulePlaces places;
   std::vector<Interval> intervals;
   intervals.reserve(schedule.blocks.size());
   for (const Block& block : schedule.blocks)
     intervals.push_back(
         {block.bytes, block.begin, block.end, block.file ? kFileAlignment : kAlignment});
-  Packing packing = pack(intervals);
+  Packing packing = pack(intervals, enough);
   places.blocks = std::move(packing.offsets);
   places.arena_bytes = packing.bytes;
   places.slots.resize(schedule.slots.size());

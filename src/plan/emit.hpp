@@ -11,7 +11,8 @@ struct SchedulePlaces {
   std::vector<Bytes> slots;
   Bytes host_bytes = 0, file_bytes = 0;
 };
-SchedulePlaces place(const Schedule& schedule);
+/// Looks no further once the arena takes `enough` bytes at most.
+SchedulePlaces place(const Schedule& schedule, Bytes enough = 0);
 
 /// Appends the buffers and slots of a schedule to a program and writes the instructions of `kind`.
 /// Transients begin at `base`.

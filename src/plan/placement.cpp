@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "plan/program.hpp"
 
@@ -14,26 +16,33 @@ using Order = std::vector<std::size_t>;
 
 Bytes aligned(const Interval& interval) { return round_up(interval.bytes, interval.alignment); }
 
-// Lowest offset where the block fits between the already placed blocks that live at the same time.
-Packing first_fit(const std::vector<Interval>& intervals, const Order& order) {
+// Lowest offset where each block fits between the already placed blocks that live at the same time.
+// Nothing as soon as the top reaches `most`: an order that is no better is left half-way.
+std::optional<Packing> first_fit(const std::vector<Interval>& intervals, const Order& order,
+                                 Bytes most) {
+  struct Placed {
+    std::int64_t first;
+    std::int64_t last;
+    Bytes begin;
+    Bytes end;
+  };
   Packing packing{.offsets = std::vector<Bytes>(intervals.size(), 0)};
-  std::vector<std::size_t> placed;  // by offset
+  std::vector<Placed> placed;  // by begin
+  placed.reserve(intervals.size());
   for (const std::size_t i : order) {
     const Interval& block = intervals[i];
     const Bytes size = aligned(block);
     Bytes offset = 0;
-    for (const std::size_t j : placed) {
-      const Interval& other = intervals[j];
+    for (const Placed& other : placed) {
       if (other.last < block.first || block.last < other.first) continue;
-      if (packing.offsets[j] >= offset + size) break;
-      offset = std::max(offset, round_up(packing.offsets[j] + aligned(other), block.alignment));
+      if (other.begin >= offset + size) break;
+      offset = std::max(offset, round_up(other.end, block.alignment));
     }
     packing.offsets[i] = offset;
     packing.bytes = std::max(packing.bytes, offset + size);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), offset,
-                         [&](Bytes value, std::size_t j) { return value < packing.offsets[j]; }),
-        i);
+    if (packing.bytes >= most) return std::nullopt;
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::begin),
+                  {block.first, block.last, offset, offset + size});
   }
   return packing;
 }
@@ -66,19 +75,18 @@ Bytes live_peak(const std::vector<Interval>& intervals) {
   return peak;
 }
 
-Packing pack(const std::vector<Interval>& intervals) {
+Packing pack(const std::vector<Interval>& intervals, Bytes enough) {
   const auto length = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
   const auto size = [](const Interval& i) { return static_cast<double>(i.bytes); };
   Packing best;
   Order best_order;
   const auto consider = [&](const Order& order) {
-    Packing packing = first_fit(intervals, order);
-    const bool better = best_order.empty() || packing.bytes < best.bytes;
-    if (better) {
-      best = std::move(packing);
-      best_order = order;
-    }
-    return better;
+    if (!best_order.empty() && best.bytes <= enough) return;
+    const Bytes most = best_order.empty() ? std::numeric_limits<Bytes>::max() : best.bytes;
+    std::optional<Packing> packing = first_fit(intervals, order, most);
+    if (!packing) return;
+    best = std::move(*packing);
+    best_order = order;
   };
   consider(sorted_by(intervals, [&](const Interval& i) { return size(i) * length(i); }));
   consider(sorted_by(intervals, size));
@@ -86,14 +94,14 @@ Packing pack(const std::vector<Interval>& intervals) {
   consider(sorted_by(intervals, [](const Interval& i) { return -static_cast<double>(i.first); }));
   consider(sorted_by(intervals, [](const Interval& i) { return static_cast<double>(i.last); }));
 
-  const Bytes bound = live_peak(intervals);
+  const Bytes goal = std::max(enough, live_peak(intervals));
   constexpr int kMostRounds = 200;
   constexpr double kMostComparisons = 2e8;  // a fraction of a second, with thousands of blocks too
   const auto count = static_cast<double>(intervals.size());
   const auto rounds =
       std::min(kMostRounds,
                static_cast<int>(std::min(1e6, kMostComparisons / std::max(1.0, count * count))));
-  for (int round = 0; round < rounds && best.bytes > bound; ++round) {
+  for (int round = 0; round < rounds && best.bytes > goal; ++round) {
     // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast
     // and repeatable.
     Order order = best_order;

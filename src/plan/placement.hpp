@@ -20,9 +20,9 @@ struct Packing {
 };
 
 /// Offline interval packing (memory.md 3.4): first fit over several orders, then blocks at the top
-/// are moved to the front of the order while that lowers the top. Offsets are multiples of
-/// kAlignment.
-Packing pack(const std::vector<Interval>& intervals);
+/// are moved to the front of the order while that lowers the top, until no more than `enough` bytes
+/// are taken. Offsets are multiples of kAlignment.
+Packing pack(const std::vector<Interval>& intervals, Bytes enough = 0);
 
 /// Largest sum of bytes alive at one step: no packing can be smaller.
 Bytes live_peak(const std::vector<Interval>& intervals);

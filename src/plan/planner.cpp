@@ -143,7 +143,7 @@ class Planner {
       const auto parts = ceil_div(selected_.ops[step.op].images, step.images);
       result_.prediction.chunks = std::max(result_.prediction.chunks, static_cast<int>(parts));
     }
-    const Planned all = plan_unlimited(selected_, ops, limits_, options_);
+    const Planned all = schedule_unlimited(selected_, ops, limits_, options_);
     result_.prediction.seconds_unlimited = all.schedule.seconds;
     result_.prediction.saved_bytes = saved_bytes(*all.problem);
     result_.prediction.bound = fastest_possible(*all.problem, all.schedule, limits_);

@@ -25,17 +25,27 @@ class Search {
         options_(options),
         segments_(find_segments(selected, ops)) {}
 
-  Planned unlimited() {
+  // Without places: only the time and what is saved are of interest.
+  Planned kept() {
     Limits limits = limits_;
     limits.memory = PlanOptions::kUnlimited;
     const auto problem = cut(cut_all(options_.chunks > 0 ? options_.chunks : 1));
     Scheduler scheduler(*problem, limits);
-    return finish(problem, scheduler.run(Choices(problem->pieces.size(), Choice::kKeep)));
+    return {problem, scheduler.run(Choices(problem->pieces.size(), Choice::kKeep)), {}, 0};
+  }
+
+  Planned unlimited() {
+    Planned all = kept();
+    all.places = place(all.schedule);
+    return all;
   }
 
   Planned fastest() {
-    Planned all = unlimited();
-    if (all.places.arena_bytes <= limits_.memory) return all;
+    Planned all = kept();
+    if (all.schedule.peak <= limits_.memory) {
+      all.places = place(all.schedule, limits_.memory);
+      if (all.places.arena_bytes <= limits_.memory) return all;
+    }
     seconds_unlimited_ = all.schedule.seconds;
     // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
     // search might find something.
@@ -92,7 +102,7 @@ class Search {
         if (!local.fits()) break;
         local.improve(budget_for(*c.problem) / (round + 1), options_.seed);
         const double cost = local.cost();
-        Planned candidate = planned(c);
+        Planned candidate = planned(c, limits_.memory);
         const Bytes excess = candidate.places.arena_bytes - limits_.memory;
         if (excess <= 0) {
           if (cost < best_cost) {
@@ -226,10 +236,10 @@ class Search {
     return ways;
   }
 
-  Planned planned(const Cut& c) const { return finish(c.problem, c.local->best()); }
-
-  Planned finish(std::shared_ptr<const Problem> problem, const Schedule& schedule) const {
-    return {std::move(problem), schedule, place(schedule), 0};
+  // Placed in no more than `enough` bytes if that is found to go, else in the fewest found.
+  static Planned planned(const Cut& c, Bytes enough = 0) {
+    const Schedule& schedule = c.local->best();
+    return {c.problem, schedule, place(schedule, enough), 0};
   }
 
   const graph::Selected& selected_;
@@ -256,6 +266,11 @@ Planned search_smallest(const graph::Selected& selected, std::span<const std::ui
 Planned plan_unlimited(const graph::Selected& selected, std::span<const std::uint32_t> ops,
                        const Limits& limits, const PlanOptions& options) {
   return Search(selected, ops, limits, options).unlimited();
+}
+
+Planned schedule_unlimited(const graph::Selected& selected, std::span<const std::uint32_t> ops,
+                           const Limits& limits, const PlanOptions& options) {
+  return Search(selected, ops, limits, options).kept();
 }
 
 }  // namespace lantern::plan

@@ -32,4 +32,8 @@ Planned search_smallest(const graph::Selected& selected, std::span<const std::ui
 Planned plan_unlimited(const graph::Selected& selected, std::span<const std::uint32_t> ops,
                        const Limits& limits, const PlanOptions& options);
 
+/// The same without places, which take long to find.
+Planned schedule_unlimited(const graph::Selected& selected, std::span<const std::uint32_t> ops,
+                           const Limits& limits, const PlanOptions& options);
+
 }  // namespace lantern::plan

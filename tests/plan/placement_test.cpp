@@ -115,6 +115,22 @@ TEST(Placement, EqualInputsGiveEqualOffsets) {
   EXPECT_EQ(pack(intervals).offsets, pack(intervals).offsets);
 }
 
+// Whoever has that much room need not search on: what is asked for is reached whenever it can be.
+TEST(Placement, StopsAtEnough) {
+  int stopped = 0;
+  for (std::uint32_t n = 0; n < 100; ++n) {
+    Rng rng(5, "enough", 0, n);
+    const std::vector<Interval> intervals = training_intervals(rng);
+    const Packing best = pack(intervals);
+    const Packing enough = pack(intervals, best.bytes + best.bytes / 10);
+    expect_sound(intervals, enough);
+    EXPECT_LE(enough.bytes, best.bytes + best.bytes / 10);
+    EXPECT_EQ(pack(intervals, best.bytes).bytes, best.bytes);
+    stopped += enough.bytes > best.bytes ? 1 : 0;
+  }
+  EXPECT_GT(stopped, 0);
+}
+
 TEST(Placement, NothingToPlaceTakesNothing) {
   EXPECT_EQ(pack({}).bytes, 0);
   EXPECT_EQ(live_peak({}), 0);
