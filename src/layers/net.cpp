@@ -416,4 +416,6 @@ constexpr std::array kNetKeyTable{
 
 const std::span<const K> kNetKeys{kNetKeyTable};
 
+std::span<const cfg::Word> policy_words() { return kPolicies; }
+
 }  // namespace lantern::layers

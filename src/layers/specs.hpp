@@ -16,6 +16,7 @@ namespace lantern::layers {
 
 using ops::Activation;
 
+/// Of the learning rate; kCosine is ours: sgdr with a single cycle of max_batches.
 enum class Policy { kConstant, kStep, kSteps, kExp, kPoly, kRandom, kSigmoid, kSgdr, kCosine };
 enum class Precision { kFp32, kBf16, kTf32, kFp16 };
 enum class OnNan { kStop, kSkip, kRollback };

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/rng.hpp"
+#include "layers/net.hpp"
 
 namespace lantern::train {
 namespace {
@@ -32,34 +34,16 @@ double sgdr(const Schedule& s, std::int64_t b) {
                         static_cast<double>(b - start) / static_cast<double>(cycle));
 }
 
+std::string_view name_of(Policy policy) {
+  return std::ranges::find(layers::policy_words(), static_cast<int>(policy), &cfg::Word::value)
+      ->text;
+}
+
 }  // namespace
-
-std::optional<Policy> parse_policy(std::string_view name) {
-  for (const PolicyName& known : kPolicyNames) {
-    if (known.name == name) return known.value;
-  }
-  return std::nullopt;
-}
-
-std::string_view to_string(Policy policy) {
-  for (const PolicyName& known : kPolicyNames) {
-    if (known.value == policy) return known.name;
-  }
-  return "constant";
-}
-
-std::string policy_list() {
-  std::string list;
-  for (const PolicyName& known : kPolicyNames) {
-    if (!list.empty()) list += ", ";
-    list += known.name;
-  }
-  return list;
-}
 
 void check(const Schedule& s, const std::string& where) {
   const auto refuse = [&](std::string why) {
-    throw Error(ErrorCode::kInvalidConfig, where, "policy={}: {}", to_string(s.policy), why);
+    throw Error(ErrorCode::kInvalidConfig, where, "policy={}: {}", name_of(s.policy), why);
   };
   if (!std::isfinite(s.learning_rate) || s.learning_rate < 0) {
     refuse(fmt::format("learning_rate is {}, want a number >= 0", s.learning_rate));

@@ -1,45 +1,14 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "layers/specs.hpp"
 
 namespace lantern::train {
 
-enum class Policy : std::uint8_t {
-  kConstant,
-  kStep,
-  kSteps,
-  kExp,
-  kPoly,
-  kRandom,
-  kSigmoid,
-  kSgdr,
-  kCosine,  ///< ours: sgdr with a single cycle of max_batches
-};
-
-struct PolicyName {
-  std::string_view name;
-  Policy value;
-};
-
-/// The one table from which parser, writer and help read the names; the first of two names is the
-/// written one.
-inline constexpr std::array kPolicyNames{
-    PolicyName{"constant", Policy::kConstant}, PolicyName{"step", Policy::kStep},
-    PolicyName{"steps", Policy::kSteps},       PolicyName{"exp", Policy::kExp},
-    PolicyName{"poly", Policy::kPoly},         PolicyName{"random", Policy::kRandom},
-    PolicyName{"sigmoid", Policy::kSigmoid},   PolicyName{"sig", Policy::kSigmoid},
-    PolicyName{"sgdr", Policy::kSgdr},         PolicyName{"cosine", Policy::kCosine},
-};
-
-std::optional<Policy> parse_policy(std::string_view name);
-std::string_view to_string(Policy policy);
-/// "constant, step, steps, ...", for messages.
-std::string policy_list();
+using layers::Policy;
 
 /// The keys of [net] that set the learning rate, with the reference's defaults
 /// (reference/training.md 8).

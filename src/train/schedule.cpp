@@ -2,34 +2,8 @@
 
 namespace lantern::train {
 
-namespace {
-Policy policy_of(layers::Policy policy) {
-  switch (policy) {
-    case layers::Policy::kConstant:
-      return Policy::kConstant;
-    case layers::Policy::kStep:
-      return Policy::kStep;
-    case layers::Policy::kSteps:
-      return Policy::kSteps;
-    case layers::Policy::kExp:
-      return Policy::kExp;
-    case layers::Policy::kPoly:
-      return Policy::kPoly;
-    case layers::Policy::kRandom:
-      return Policy::kRandom;
-    case layers::Policy::kSigmoid:
-      return Policy::kSigmoid;
-    case layers::Policy::kSgdr:
-      return Policy::kSgdr;
-    case layers::Policy::kCosine:
-      return Policy::kCosine;
-  }
-  return Policy::kConstant;
-}
-}  // namespace
-
 Schedule schedule_of(const layers::NetSpec& net) {
-  Schedule schedule{.policy = policy_of(net.policy),
+  Schedule schedule{.policy = net.policy,
                     .learning_rate = net.learning_rate,
                     .learning_rate_min = net.learning_rate_min,
                     .power = net.power,

@@ -57,6 +57,13 @@ TEST(NetSection, OurKeys) {
   expect_message("disk_memory=100G\n", "disk_memory is '100G', want FOLDER:SIZE");
 }
 
+void expect_policy(const std::string& word, Policy policy) {
+  const auto loaded =
+      load("[net]\nwidth=8\nheight=8\nchannels=3\nmax_batches=9\npolicy=" + word + "\n[avgpool]\n");
+  EXPECT_EQ(loaded.messages(), "");
+  EXPECT_EQ(loaded.network.net.policy, policy) << word;
+}
+
 TEST(NetSection, ChecksPolicies) {
   expect_message("policy=steps\nsteps=1,2\nscales=.1\n",
                  "scales has 1 values, steps has 2 (net.cfg:6:1); give one per step");
@@ -68,12 +75,14 @@ TEST(NetSection, ChecksPolicies) {
   expect_message("policy=steps\nsteps=1\n", "policy=steps needs scales=");
   expect_message(
       "policy=stepz\n",
-      "policy is 'stepz', did you mean 'step'?; want one of constant, step, steps, exp,");
+      "policy is 'stepz', did you mean 'step'?; want one of constant, step, steps, exp, poly, "
+      "random, sigmoid, sig, sgdr, cosine");
   expect_message("policy=step\nstep=0\n", "step is 0, policy=step wants >= 1");
   expect_message("policy=poly\n", "policy=poly needs max_batches >= 1");
   expect_message("policy=cosine\n", "policy=cosine needs max_batches >= 1");
-  EXPECT_EQ(messages("policy=cosine\nmax_batches=9\n"), "");
-  EXPECT_EQ(messages("policy=sig\n"), "");
+  expect_policy("cosine", Policy::kCosine);
+  expect_policy("sig", Policy::kSigmoid);
+  expect_policy("sigmoid", Policy::kSigmoid);
   expect_message("policy=sgdr\n", "policy=sgdr needs sgdr_cycle or max_batches >= 1");
   expect_message("sgdr_mult=0\n", "sgdr_mult is 0, want >= 1");
   EXPECT_EQ(messages("policy=sgdr\nmax_batches=9\nsteps=1,2\n"), "");  // scales may be missing
