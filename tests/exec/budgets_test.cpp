@@ -8,6 +8,7 @@
 
 #include "device/file_tier.hpp"
 #include "exec/budget_nets.hpp"
+#include "names.hpp"
 
 namespace lantern::test {
 namespace {
@@ -92,11 +93,7 @@ TEST_P(Budgets, BelowTheSmallestAreRefusedWithIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, Budgets, ::testing::ValuesIn(budget_nets()), [](const auto& tested) {
-  std::string name = tested.param.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Nets, Budgets, ::testing::ValuesIn(budget_nets()), test::kByName);
 
 class Chunks : public ::testing::TestWithParam<int> {};
 

@@ -11,6 +11,7 @@
 
 #include "core/rng.hpp"
 #include "io/model_weights.hpp"
+#include "names.hpp"
 #include "ops/conv/own_conv.hpp"
 
 namespace lantern::io {
@@ -109,11 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"yolov3-tiny", {"winograd:4x4"}}, Case{"yolov4-tiny", {"winograd:4x4"}},
                       Case{"yolov7-tiny", {"winograd:4x4"}}, Case{"enet-coco", {"winograd:4x4"}},
                       Case{"csresnext50-panet-spp", {"winograd:4x4", "grouped"}}),
-    [](const auto& test) {
-      std::string name = test.param.name;
-      std::ranges::replace(name, '-', '_');
-      return name;
-    });
+    test::kByName);
 
 }  // namespace
 }  // namespace lantern::io

@@ -1,6 +1,7 @@
 // The convolutions of our own for inference programs, against the library's direct sums and against
 // themselves.
 
+#include "names.hpp"
 #include "ops/activation/activation_op.hpp"
 #include "ops/conv/winograd.hpp"
 #include "ops/conv_run.hpp"
@@ -126,21 +127,34 @@ std::vector<Layer> grouped_layers() {
   return layers;
 }
 
-void expect_sums(const std::vector<Layer>& layers, std::string_view kernel) {
-  for (const Layer& layer : layers) {
+struct Kind {
+  std::string name;  ///< that the kernels' begin with
+  std::vector<Layer> (*layers)();
+};
+
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+class OwnConvKinds : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    if (!have_own()) GTEST_SKIP() << "needs AVX-512";
+  }
+};
+
+TEST_P(OwnConvKinds, GiveTheSumsOfTheConvolution) {
+  for (const Layer& layer : GetParam().layers()) {
     SCOPED_TRACE(to_string(layer.g) + layer.epilogue.describe());
     const Result want = convolved(layer, false, with_threads(2));
     const Result got = convolved(layer, true, with_threads(2));
     EXPECT_TRUE(want.kernel.starts_with("onednn")) << want.kernel;
-    EXPECT_TRUE(got.kernel.starts_with(kernel)) << got.kernel;
+    EXPECT_TRUE(got.kernel.starts_with(GetParam().name)) << got.kernel;
     expect_close(got.y, want.y, kTolerance, "y");
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
 
-// Same bits with any team and with the images one by one.
-void expect_bits(const std::vector<Layer>& layers) {
-  for (const Layer& layer : layers) {
+TEST_P(OwnConvKinds, BitsDependOnNeitherThreadsNorOtherImages) {
+  for (const Layer& layer : GetParam().layers()) {
     SCOPED_TRACE(to_string(layer.g) + layer.epilogue.describe());
     const Floats one = convolved(layer, true, with_threads(1)).y;
     for (const int threads : {2, 3})
@@ -154,15 +168,10 @@ void expect_bits(const std::vector<Layer>& layers) {
   }
 }
 
-TEST(OwnConv, WinogradTilesGiveTheSumsOfTheConvolution) {
-  if (!have_own()) GTEST_SKIP() << "needs AVX-512";
-  expect_sums(winograd_layers(), "winograd");
-}
-
-TEST(OwnConv, WinogradBitsDependOnNeitherThreadsNorImages) {
-  if (!have_own()) GTEST_SKIP() << "needs AVX-512";
-  expect_bits(winograd_layers());
-}
+INSTANTIATE_TEST_SUITE_P(Kernels, OwnConvKinds,
+                         ::testing::Values(Kind{"winograd", winograd_layers},
+                                           Kind{"grouped", grouped_layers}),
+                         kByName);
 
 TEST(OwnConv, BothTilesAreTaken) {
   if (!have_own()) GTEST_SKIP() << "needs AVX-512";
@@ -171,16 +180,6 @@ TEST(OwnConv, BothTilesAreTaken) {
   };
   EXPECT_EQ(results(square(1, 256, 7, 256, 3)), 2);
   EXPECT_EQ(results(square(1, 64, 52, 64, 3)), 4);
-}
-
-TEST(OwnConv, GroupsGiveTheSumsOfTheConvolution) {
-  if (!have_own()) GTEST_SKIP() << "needs AVX-512";
-  expect_sums(grouped_layers(), "grouped");
-}
-
-TEST(OwnConv, BitsOfGroupsDependOnNeitherThreadsNorImages) {
-  if (!have_own()) GTEST_SKIP() << "needs AVX-512";
-  expect_bits(grouped_layers());
 }
 
 TEST(OwnConv, WeightsThatAnotherReadsStayWithTheLibrary) {

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "exec/model.hpp"
+#include "names.hpp"
 #include "ops/conv/conv.hpp"
 #include "ops/op_runner.hpp"
 
@@ -158,11 +159,7 @@ TEST_P(StockNet, EveryProgramReadsParametersAsTheyLie) {
 INSTANTIATE_TEST_SUITE_P(Selection, StockNet,
                          ::testing::Values("yolov3-tiny", "yolov4-tiny", "yolov3-spp", "yolov4",
                                            "yolov4-csp"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         [](const auto& tested) { return test_name(tested.param); });
 
 }  // namespace
 }  // namespace lantern::test

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "names.hpp"
 #include "plan/checker.hpp"
 #include "plan/timeline.hpp"
 
@@ -103,11 +104,7 @@ TEST_P(StockPlans, ArePredictedAndNotWorseThanBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, StockPlans, ::testing::ValuesIn(test::stock_nets()),
-                         [](const auto& tested) {
-                           std::string name = tested.param.name;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         lantern::test::kByName);
 
 }  // namespace
 }  // namespace lantern::plan
