@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Trains the combined network (bench/combined.cfg: CSP, SPP, BiFPN, RFB, ASFF, DropBlock) on the blood-cell pictures
 # for 1,000 iterations and prints its loss every 50:
-#   bench/train_combined.sh [-program FILE] [-data FOLDER] [-out FOLDER] [flags of detector train]
+#   bench/train_combined.sh [-program FILE] [-cfg FILE] [-data FOLDER] [-out FOLDER] [flags of detector train]
 # Fails when a loss or gradient is not finite: the program then stops by itself. Results: docs/combined.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=$here/../build/release/bin/lantern
 data=$here/../examples/bccd
+cfg=$here/combined.cfg
 out=
 while [ $# -ge 2 ]; do
   case $1 in
     -program) program=$(realpath "$2") ;;
+    -cfg) cfg=$(realpath "$2") ;;
     -data) data=$2 ;;
     -out) mkdir -p "$2" && out=$(cd "$2" && pwd) ;;
     *) break ;;
@@ -27,7 +29,7 @@ if [ -z "$out" ]; then
 fi
 cd "$data"
 sed "s|^backup *=.*|backup = $out|" obj.data > "$out/obj.data"
-"$program" detector train "$out/obj.data" "$here/combined.cfg" -dont_show -quiet -log "$out/combined.jsonl" "$@" \
+"$program" detector train "$out/obj.data" "$cfg" -dont_show -quiet -log "$out/combined.jsonl" "$@" \
   > "$out/combined.log"
 python3 - "$out/combined.jsonl" <<'PYTHON'
 import json

@@ -13,7 +13,7 @@ namespace lantern::plan {
 double op_seconds(const graph::Selected& selected, const graph::SelectedOp& op,
                   const DeviceSpec& device);
 
-/// Fills SelectedOp::seconds of every op with it.
+/// Fills SelectedOp::seconds of every op with it; no more of a run is fixed than its start.
 void set_costs(graph::Selected& selected, const DeviceSpec& device);
 
 /// Seconds of a run of an op on `images` images (0: the whole op) with `start_seconds` to start it
