@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <span>
 
 namespace lantern::plan {
 
@@ -56,7 +57,7 @@ void LocalSearch::scan() {
   }
 }
 
-void LocalSearch::relax() {
+void LocalSearch::relax(int evaluations) {
   Choices choices = least_;
   double cost = evaluate(choices);
   if (cost >= kDoesNotFit) return;
@@ -66,12 +67,19 @@ void LocalSearch::relax() {
     const std::uint32_t tensor = problem.pieces[piece].tensor;
     if (std::ranges::find(tensors, tensor) == tensors.end()) tensors.push_back(tensor);
   }
+  // Where each evaluation takes long, neighbours are changed together.
+  const std::size_t passes = moves() ? 3 : 2;
+  const std::size_t together =
+      1 + passes * tensors.size() / static_cast<std::size_t>(std::max(1, evaluations));
   for (const Choice choice : {Choice::kKeep, Choice::kOffload, Choice::kRecompute}) {
     if (choice == Choice::kOffload && !moves()) continue;
-    for (const std::uint32_t tensor : tensors) {
+    for (std::size_t first = 0; first < tensors.size(); first += together) {
+      const auto bundle =
+          std::span(tensors).subspan(first, std::min(together, tensors.size() - first));
       Choices changed = choices;
       for (const std::uint32_t p : pieces_) {
-        if (problem.pieces[p].tensor == tensor && choices[p] != Choice::kKeep &&
+        if (std::ranges::find(bundle, problem.pieces[p].tensor) != bundle.end() &&
+            choices[p] != Choice::kKeep &&
             (choice != Choice::kRecompute || problem.pieces[p].can_recompute))
           changed[p] = choice;
       }

@@ -27,8 +27,8 @@ class LocalSearch {
   /// All starting points, and of each the part that can be kept after all.
   void scan();
   /// From the choices that need the least memory, tensor by tensor what costs less and still fits:
-  /// the last made first.
-  void relax();
+  /// the last made first. About so many evaluations at most, by taking neighbours together.
+  void relax(int evaluations);
   /// Flips single pieces, a few, or all of a tensor; now and then accepts a small loss.
   void improve(int evaluations, std::uint64_t seed);
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 #include "plan/program.hpp"
 
@@ -16,44 +15,73 @@ using Order = std::vector<std::size_t>;
 
 Bytes aligned(const Interval& interval) { return round_up(interval.bytes, interval.alignment); }
 
-// Lowest offset where each block fits between the already placed blocks that live at the same time.
-// Nothing as soon as the top reaches `most`: an order that is no better is left half-way.
-std::optional<Packing> first_fit(const std::vector<Interval>& intervals, const Order& order,
-                                 Bytes most) {
-  struct Placed {
-    std::int64_t first;
-    std::int64_t last;
-    Bytes begin;
-    Bytes end;
-  };
-  Packing packing{.offsets = std::vector<Bytes>(intervals.size(), 0)};
-  std::vector<Placed> placed;  // by begin
-  placed.reserve(intervals.size());
-  for (const std::size_t i : order) {
-    const Interval& block = intervals[i];
-    const Bytes size = aligned(block);
-    Bytes offset = 0;
-    for (const Placed& other : placed) {
-      if (other.last < block.first || block.last < other.first) continue;
-      if (other.begin >= offset + size) break;
-      offset = std::max(offset, round_up(other.end, block.alignment));
-    }
-    packing.offsets[i] = offset;
-    packing.bytes = std::max(packing.bytes, offset + size);
-    if (packing.bytes >= most) return std::nullopt;
-    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::begin),
-                  {block.first, block.last, offset, offset + size});
-  }
-  return packing;
+double length(const Interval& interval) {
+  return static_cast<double>(interval.last - interval.first + 1);
 }
 
-Order sorted_by(const std::vector<Interval>& intervals,
-                const std::function<double(const Interval&)>& key) {
-  Order order(intervals.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return key(intervals[a]) > key(intervals[b]); });
-  return order;
+// Blocks that have their places. Each goes to the lowest offset where it fits between those that
+// live at the same time.
+class Shelf {
+ public:
+  explicit Shelf(const std::vector<Interval>& intervals)
+      : intervals_(intervals), offsets_(intervals.size(), 0) {
+    placed_.reserve(intervals.size());
+  }
+
+  void clear() {
+    placed_.clear();
+    placed_blocks_.clear();
+    top_ = 0;
+  }
+
+  // Places blocks in this order; leaves off behind the one that reaches `most`.
+  void add(const Order& order, Bytes most) {
+    for (const std::size_t i : order) {
+      const Interval& block = intervals_[i];
+      const Bytes size = aligned(block);
+      Bytes offset = 0;
+      for (const Placed& other : placed_) {
+        if (other.begin >= offset + size) break;
+        if (other.last < block.first || block.last < other.first) continue;
+        offset = std::max(offset, round_up(other.end, block.alignment));
+      }
+      offsets_[i] = offset;
+      placed_.insert(std::ranges::upper_bound(placed_, offset, {}, &Placed::begin),
+                     {static_cast<std::int32_t>(block.first), static_cast<std::int32_t>(block.last),
+                      offset, offset + size});
+      placed_blocks_.push_back(i);
+      top_ = std::max(top_, offset + size);
+      if (top_ >= most) return;
+    }
+  }
+
+  Bytes top() const { return top_; }
+  const std::vector<Bytes>& offsets() const { return offsets_; }
+
+  // Calls `visit(i)` for the placed blocks that end above `level`.
+  template <typename Visit>
+  void above(Bytes level, const Visit& visit) const {
+    for (const std::size_t i : placed_blocks_) {
+      if (offsets_[i] + aligned(intervals_[i]) > level) visit(i);
+    }
+  }
+
+ private:
+  struct Placed {
+    std::int32_t first, last;
+    Bytes begin, end;
+  };
+
+  const std::vector<Interval>& intervals_;
+  std::vector<Placed> placed_;  // by begin
+  Order placed_blocks_;         // in the order they came
+  std::vector<Bytes> offsets_;
+  Bytes top_ = 0;
+};
+
+// The largest key first.
+void sort_by(Order& order, const std::function<double(std::size_t)>& key) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
 }
 
 }  // namespace
@@ -76,47 +104,64 @@ Bytes live_peak(const std::vector<Interval>& intervals) {
 }
 
 Packing pack(const std::vector<Interval>& intervals, Bytes enough) {
-  const auto length = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
-  const auto size = [](const Interval& i) { return static_cast<double>(i.bytes); };
-  Packing best;
-  Order best_order;
-  const auto consider = [&](const Order& order) {
-    if (!best_order.empty() && best.bytes <= enough) return;
-    const Bytes most = best_order.empty() ? std::numeric_limits<Bytes>::max() : best.bytes;
-    std::optional<Packing> packing = first_fit(intervals, order, most);
-    if (!packing) return;
-    best = std::move(*packing);
-    best_order = order;
-  };
-  consider(sorted_by(intervals, [&](const Interval& i) { return size(i) * length(i); }));
-  consider(sorted_by(intervals, size));
-  consider(sorted_by(intervals, length));
-  consider(sorted_by(intervals, [](const Interval& i) { return -static_cast<double>(i.first); }));
-  consider(sorted_by(intervals, [](const Interval& i) { return static_cast<double>(i.last); }));
+  constexpr Bytes kSmall =
+      16384;  // parts of the peak: such blocks find room wherever the rest lies
+  constexpr int kMostRounds = 150;
+  constexpr double kMostComparisons = 2e9;  // a fraction of a second, with thousands of blocks too
+  constexpr double kBoost = 2;
 
-  const Bytes goal = std::max(enough, live_peak(intervals));
-  constexpr int kMostRounds = 200;
-  constexpr double kMostComparisons = 2e8;  // a fraction of a second, with thousands of blocks too
-  const auto count = static_cast<double>(intervals.size());
-  const auto rounds =
-      std::min(kMostRounds,
-               static_cast<int>(std::min(1e6, kMostComparisons / std::max(1.0, count * count))));
-  for (int round = 0; round < rounds && best.bytes > goal; ++round) {
-    // Blocks that touch the top go first in the order; a fixed number of rounds keeps planning fast
-    // and repeatable.
-    Order order = best_order;
-    const std::size_t shift = static_cast<std::size_t>(round) % order.size();
-    const auto touches = [&](std::size_t i) {
-      return best.offsets[i] + aligned(intervals[i]) == best.bytes;
-    };
-    const auto top = std::ranges::find_if(order, touches);
-    if (top == order.end()) break;
-    const std::size_t value = *top;
-    order.erase(top);
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(std::min(shift, order.size())), value);
-    consider(order);
+  const Bytes peak = live_peak(intervals);
+  const Bytes goal = std::max(enough, peak);
+  Order large(intervals.size());
+  std::iota(large.begin(), large.end(), std::size_t{0});
+  const auto rest = std::ranges::stable_partition(
+      large, [&](std::size_t i) { return intervals[i].bytes >= peak / kSmall; });
+  Order small(rest.begin(), rest.end());
+  large.erase(rest.begin(), rest.end());
+
+  Shelf shelf(intervals);
+  constexpr Bytes kNever = std::numeric_limits<Bytes>::max();
+  Bytes least = kNever;
+  Order best;
+  const auto consider = [&] {
+    shelf.clear();
+    shelf.add(large, least);
+    if (shelf.top() >= least) return;
+    least = shelf.top();
+    best = large;
+  };
+  std::vector<double> keys(intervals.size());
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    keys[i] = static_cast<double>(intervals[i].bytes) * length(intervals[i]);
+  const auto by_key = [&](std::size_t i) { return keys[i]; };
+  const auto start = [&](const std::function<double(std::size_t)>& key) {
+    if (least <= goal) return;
+    sort_by(large, key);
+    consider();
+  };
+  start(by_key);
+  start([&](std::size_t i) { return -static_cast<double>(intervals[i].first); });
+  start([&](std::size_t i) { return static_cast<double>(intervals[i].last); });
+  start([&](std::size_t i) { return length(intervals[i]); });
+  start([&](std::size_t i) { return static_cast<double>(intervals[i].bytes); });
+
+  // The blocks that stuck out go earlier and earlier in the order until they no longer do; others
+  // do then, and so the trouble moves to where there is room for it ("squeaky wheel" search). A
+  // fixed number of rounds keeps planning fast and repeatable.
+  const auto count = static_cast<double>(large.size());
+  const int rounds = static_cast<int>(
+      std::min<double>(kMostRounds, kMostComparisons / std::max(1.0, count * count)));
+  for (int round = 0; round < rounds && least > goal; ++round) {
+    shelf.above(std::max(goal, least - least / 50), [&](std::size_t i) { keys[i] *= kBoost; });
+    sort_by(large, by_key);
+    consider();
   }
-  return best;
+
+  sort_by(small, by_key);
+  shelf.clear();
+  shelf.add(best, kNever);
+  shelf.add(small, kNever);
+  return {shelf.offsets(), shelf.top()};
 }
 
 }  // namespace lantern::plan

@@ -19,9 +19,9 @@ struct Packing {
   Bytes bytes = 0;             ///< end of the highest block
 };
 
-/// Offline interval packing (memory.md 3.4): first fit over several orders, then blocks at the top
-/// are moved to the front of the order while that lowers the top, until no more than `enough` bytes
-/// are taken. Offsets are multiples of kAlignment.
+/// Offline interval packing (memory.md 3.4): first fit over several orders; then the blocks that
+/// stick out of what is aimed at come earlier in the order, round after round, until no more than
+/// `enough` bytes are taken. Very small blocks come last. Offsets are multiples of the alignment.
 Packing pack(const std::vector<Interval>& intervals, Bytes enough = 0);
 
 /// Largest sum of bytes alive at one step: no packing can be smaller.

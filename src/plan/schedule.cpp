@@ -11,7 +11,14 @@ constexpr std::size_t kMostEntriesPerStep = 3;
 }  // namespace
 
 Scheduler::Scheduler(const Problem& problem, const Limits& limits)
-    : problem_(problem), limits_(limits) {}
+    : problem_(problem), limits_(limits) {
+  fresh_states_.reserve(problem.pieces.size());
+  for (const Piece& piece : problem.pieces)
+    fresh_states_.push_back({.next_use = piece.uses.data(),
+                             .uses_end = piece.uses.data() + piece.uses.size(),
+                             .complete = piece.complete,
+                             .fixed = piece.fixed});
+}
 
 const Schedule& Scheduler::run(const std::vector<Choice>& choices) {
   choices_ = &choices;
@@ -25,7 +32,7 @@ const Schedule& Scheduler::run(const std::vector<Choice>& choices) {
   schedule_.slots.clear();
   schedule_.possible = true;
   schedule_.recompute_seconds = 0;
-  states_.assign(problem_.pieces.size(), {});
+  states_ = fresh_states_;
   choose_tiers();
   for (std::uint32_t step = 0; step < problem_.steps.size(); ++step) {
     step_ = step;
@@ -67,8 +74,8 @@ std::int32_t Scheduler::new_stay(std::uint32_t piece) {
 bool Scheduler::run_step(std::uint32_t step, bool again) {
   const std::span<const StepOperand> operands = problem_.operands_of(problem_.steps[step]);
   const auto is_missing = [&](const StepOperand& operand) {
-    return operand.needs && !problem_.pieces[operand.piece].fixed &&
-           states_[operand.piece].stay < 0;
+    const PieceState& state = states_[operand.piece];
+    return operand.needs && !state.fixed && state.stay < 0;
   };
   for (const StepOperand& operand : operands) states_[operand.piece].pins += operand.needs ? 1 : 0;
   // What must be computed comes first: copies in would wait in the arena for it.
@@ -106,8 +113,7 @@ bool Scheduler::recompute(std::uint32_t piece) {
     const Piece& other = problem_.pieces[operand.piece];
     const PieceState& other_state = states_[operand.piece];
     if (operand.writes && operand.piece != piece && !other.scratch && other_state.stay < 0 &&
-        other_state.slot < 0 && other_state.next_use < other.uses.size() &&
-        other.writers == made.writers)
+        other_state.slot < 0 && !other_state.used_up() && other.writers == made.writers)
       rebuilt.push_back(operand.piece);
   }
   for (const std::uint32_t p : rebuilt) states_[p].rebuilding = true;
@@ -128,12 +134,11 @@ void Scheduler::add_entry(std::uint32_t index, bool again) {
   const auto first_stay = static_cast<std::uint32_t>(schedule_.stay_of.size());
   const std::span<const StepOperand> operands = problem_.operands_of(step);
   for (const StepOperand& operand : operands) {
-    const Piece& piece = problem_.pieces[operand.piece];
-    if (piece.fixed) {
+    PieceState& state = states_[operand.piece];
+    if (state.fixed) {
       schedule_.stay_of.push_back(kNone);
       continue;
     }
-    PieceState& state = states_[operand.piece];
     std::int32_t stay = state.stay;
     if (operand.writes && !operand.needs) {
       const bool throw_away = again && !state.rebuilding;
@@ -153,12 +158,10 @@ void Scheduler::add_entry(std::uint32_t index, bool again) {
     if (operand.needs) --states_[operand.piece].pins;
   }
   for (const StepOperand& operand : operands) {
-    const Piece& piece = problem_.pieces[operand.piece];
     PieceState& state = states_[operand.piece];
-    if (piece.fixed) continue;
-    while (!again && state.next_use < piece.uses.size() && piece.uses[state.next_use] <= step_)
-      ++state.next_use;
-    if (state.stay >= 0 && state.pins == 0 && !state.rebuilding && piece.complete <= step_ &&
+    if (state.fixed) continue;
+    while (!again && !state.used_up() && *state.next_use <= step_) ++state.next_use;
+    if (state.stay >= 0 && state.pins == 0 && !state.rebuilding && state.complete <= step_ &&
         leaves(operand.piece, again))
       evict(operand.piece);
   }
@@ -168,21 +171,25 @@ void Scheduler::add_entry(std::uint32_t index, bool again) {
 // Whether a piece that an entry has just touched goes away behind it.
 bool Scheduler::leaves(std::uint32_t index, bool again) {
   if (limits_.keep_everything) return false;
-  const Piece& piece = problem_.pieces[index];
   const PieceState& state = states_[index];
-  if (state.next_use == piece.uses.size()) return true;
-  const std::uint32_t gap = piece.uses[state.next_use] - step_;
+  if (state.used_up()) return true;
+  const std::uint32_t gap = *state.next_use - step_;
   switch ((*choices_)[index]) {
     case Choice::kKeep:
       return false;
     case Choice::kOffload:
     case Choice::kRecompute:
-      return !again && state.next_use == piece.gap_from + 1 && gap > kShortGap;
+      return !again && gap > kShortGap && is_longest_gap(index);
     case Choice::kOffloadAlways:
     case Choice::kRecomputeAlways:
       return gap > kShortGap;
   }
   return false;
+}
+
+bool Scheduler::is_longest_gap(std::uint32_t index) const {
+  const Piece& piece = problem_.pieces[index];
+  return states_[index].next_use == piece.uses.data() + piece.gap_from + 1;
 }
 
 void Scheduler::evict(std::uint32_t index) {
@@ -192,7 +199,7 @@ void Scheduler::evict(std::uint32_t index) {
   Stay& stay = schedule_.stays[stay_index];
   const Choice choice = (*choices_)[index];
   const bool offload = choice == Choice::kOffload || choice == Choice::kOffloadAlways;
-  if (offload && state.slot < 0 && state.next_use < piece.uses.size()) {
+  if (offload && state.slot < 0 && !state.used_up()) {
     const Tier tier = tier_of(index);
     state.slot = static_cast<std::int32_t>(schedule_.slots.size());
     schedule_.slots.push_back(

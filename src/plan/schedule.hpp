@@ -110,12 +110,18 @@ class Scheduler {
   const Schedule& run(const std::vector<Choice>& choices);
 
  private:
+  /// With what the walk asks of a Piece at every operand, which would be a cache miss otherwise.
   struct PieceState {
-    std::int32_t stay = -1;      ///< while it is in the arena
-    std::uint32_t next_use = 0;  ///< index into Piece::uses of the first use that is still to come
+    std::int32_t stay = -1;                   ///< while it is in the arena
+    std::int32_t slot = -1;                   ///< a copy outside that is as new as the piece
+    const std::uint32_t* next_use = nullptr;  ///< the first in Piece::uses that is still to come
+    const std::uint32_t* uses_end = nullptr;
     std::uint32_t pins = 0;      ///< entries under construction that need it
-    std::int32_t slot = -1;      ///< a copy outside that is as new as the piece
+    std::uint32_t complete = 0;  ///< as in Piece
+    bool fixed = false;          ///< as in Piece
     bool rebuilding = false;
+
+    bool used_up() const { return next_use == uses_end; }
   };
 
   // The walk over the steps (schedule.cpp).
@@ -124,6 +130,7 @@ class Scheduler {
   bool recompute(std::uint32_t piece);
   void add_entry(std::uint32_t step, bool again);
   bool leaves(std::uint32_t piece, bool again);
+  bool is_longest_gap(std::uint32_t piece) const;
   void evict(std::uint32_t piece);
   void work_in_place(const Step& step, std::uint32_t first_stay);
   std::int32_t new_stay(std::uint32_t piece);
@@ -136,6 +143,7 @@ class Scheduler {
   const std::vector<Choice>* choices_ = nullptr;
   std::uint32_t step_ = 0;  ///< the step of the first pass that the walk is at
   int depth_ = 0;
+  std::vector<PieceState> fresh_states_;  ///< before the first step
   std::vector<PieceState> states_;
   std::vector<Tier> tiers_;  ///< by piece, when there are two
   Schedule schedule_;

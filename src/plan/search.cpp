@@ -3,14 +3,24 @@
 #include <algorithm>
 
 #include "plan/local_search.hpp"
+#include "plan/side_by_side.hpp"
 
 namespace lantern::plan {
 
 namespace {
 
+// One way to cut, and the search for what to do with its pieces; those of several cuts share
+// nothing and run side by side.
 struct Cut {
   std::shared_ptr<const Problem> problem;
   std::unique_ptr<LocalSearch> local;
+};
+
+// The best way that a cut has to need little memory.
+struct Least {
+  Cut cut;
+  Planned planned;
+  Bytes arena() const { return planned.places.arena_bytes; }
 };
 
 constexpr int kMostRounds = 6;
@@ -49,37 +59,32 @@ class Search {
     seconds_unlimited_ = all.schedule.seconds;
     // Where the least memory is near, it decides: what is below it is refused, by whatever luck a
     // search might find something.
-    Cut quick = quick_least();
-    std::optional<Cut> least;
-    if (limits_.memory < arena_of(quick)) {
+    Least quick = quick_least();
+    std::optional<Least> least;
+    if (limits_.memory < quick.arena()) {
       least = least_memory(quick);
-      Planned smallest = planned(*least);
-      if (smallest.places.arena_bytes > limits_.memory) return smallest;
+      if (least->arena() > limits_.memory) return std::move(least->planned);
     }
-    std::vector<Cut> cuts;
-    for (const std::vector<int>& chunks :
-         ways_to_cut(0.6 * static_cast<double>(limits_.memory), {1.0, 0.4, 0.15, 0.05}))
-      cuts.push_back(scanned(chunks, limits_, time_cost));
-    std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
-    cuts.resize(std::min<std::size_t>(cuts.size(), 2));
-    if (least) cuts.push_back(from_least(*least));
+    std::vector<Cut> cuts =
+        two_best(ways_to_cut(0.6 * static_cast<double>(limits_.memory), {1.0, 0.4, 0.15, 0.05}),
+                 limits_, time_cost, [](LocalSearch& local) { local.scan(); });
+    if (least) cuts.push_back(from_least(least->cut));
     std::optional<Planned> best = best_of(cuts);
     if (!best) {
       if (!least) least = least_memory(quick);
-      Planned smallest = planned(*least);
-      if (smallest.places.arena_bytes > limits_.memory) return smallest;
+      if (least->arena() > limits_.memory) return std::move(least->planned);
       cuts.clear();
-      cuts.push_back(from_least(*least));
+      cuts.push_back(from_least(least->cut));
       best = best_of(cuts);
-      if (!best) best = std::move(smallest);
+      if (!best) best = std::move(least->planned);
     }
     best->evaluations = evaluations_;
     return std::move(*best);
   }
 
   Planned smallest() {
-    Cut quick = quick_least();
-    return planned(least_memory(quick));
+    Least quick = quick_least();
+    return least_memory(quick).planned;
   }
 
  private:
@@ -91,35 +96,50 @@ class Search {
   }
 
   std::optional<Planned> best_of(const std::vector<Cut>& cuts) {
-    std::optional<Planned> best;
-    double best_cost = kDoesNotFit;
-    for (const Cut& c : cuts) {
-      LocalSearch& local = *c.local;
-      Bytes target = limits_.memory;
-      int placed = 0;
-      for (int round = 0; round < kMostRounds; ++round) {
-        local.relax();
-        if (!local.fits()) break;
-        local.improve(budget_for(*c.problem) / (round + 1), options_.seed);
-        const double cost = local.cost();
-        Planned candidate = planned(c, limits_.memory);
-        const Bytes excess = candidate.places.arena_bytes - limits_.memory;
-        if (excess <= 0) {
-          if (cost < best_cost) {
-            best_cost = cost;
-            best = std::move(candidate);
-          }
-          // Another aim may find what this one has missed; not worth it where little is lost.
-          if (++placed == 2 || cost < 1.04 * seconds_unlimited_) break;
-          target -= target / 32;
-        } else {
-          // Placement wastes some: the search aims lower by it.
-          target -= excess + excess / 8;
-        }
-        if (target <= 0) break;
-        local.set_memory(target);
+    std::vector<Fastest> found(cuts.size());
+    side_by_side(cuts.size(), [&](std::size_t i) { found[i] = fastest_of(cuts[i]); });
+    for (const Cut& c : cuts) evaluations_ += c.local->evaluations();
+    const auto best = std::ranges::min_element(found, {}, &Fastest::cost);
+    return best == found.end() ? std::nullopt : std::move(best->planned);
+  }
+
+  struct Fastest {
+    std::optional<Planned> planned;
+    double cost = kDoesNotFit;
+  };
+
+  Fastest fastest_of(const Cut& c) const {
+    Fastest best;
+    LocalSearch& local = *c.local;
+    // Placement wastes some, so the search aims lower than the limit: between what was just too
+    // high and what fits.
+    const int budget = budget_for(*c.problem);
+    Bytes target = limits_.memory;
+    Bytes fits = 0;
+    Bytes too_high = limits_.memory;
+    int searches = 0;
+    for (int round = 0; round < kMostRounds; ++round) {
+      local.relax(budget / (searches + 1));
+      if (!local.fits()) break;
+      Planned candidate = planned(c, limits_.memory);
+      // Where much is wasted, an aim is found before much is searched for.
+      if (searches > 0 || round == 2 || candidate.places.arena_bytes <= limits_.memory) {
+        local.improve(budget / ++searches, options_.seed);
+        candidate = planned(c, limits_.memory);
       }
-      evaluations_ += local.evaluations();
+      const Bytes arena = candidate.places.arena_bytes;
+      if (arena <= limits_.memory) {
+        fits = target;
+        if (local.cost() < best.cost) best = {std::move(candidate), local.cost()};
+        if (target == limits_.memory || best.cost < 1.04 * seconds_unlimited_) break;
+      } else {
+        too_high = target;
+      }
+      if (fits > 0 && (searches >= 2 || too_high - fits < limits_.memory / 128)) break;
+      const double share = 0.998 * static_cast<double>(limits_.memory) / static_cast<double>(arena);
+      target = fits > 0 ? fits + (too_high - fits) / 2
+                        : static_cast<Bytes>(share * static_cast<double>(target));
+      local.set_memory(target);
     }
     return best;
   }
@@ -130,39 +150,48 @@ class Search {
     return limits;
   }
 
-  Bytes arena_of(const Cut& c) const {
-    return c.local->cost() < kDoesNotFit ? planned(c).places.arena_bytes : PlanOptions::kUnlimited;
-  }
-
   // What is had fast: the starting points alone. Never less than the least.
-  Cut quick_least() const {
+  Least quick_least() const {
     return least_of([](LocalSearch& local) { local.consider_bases(); }, [](const Cut&) {});
   }
 
   // Takes `quick` over when nothing smaller is found.
-  Cut least_memory(Cut& quick) const {
-    Cut searched =
+  Least least_memory(Least& quick) const {
+    Least searched =
         least_of([](LocalSearch& local) { local.scan(); },
                  [&](const Cut& c) { c.local->improve(budget_for(*c.problem), options_.seed); });
-    return arena_of(searched) < arena_of(quick) ? std::move(searched) : std::move(quick);
+    return searched.arena() < quick.arena() ? std::move(searched) : std::move(quick);
   }
 
   // The cut whose arena is the smallest once `improve` has gone over the two that promise most.
   template <typename Look, typename Improve>
-  Cut least_of(Look look, Improve improve) const {
-    std::vector<Cut> cuts;
-    for (const std::vector<int>& chunks :
-         ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015})) {
-      Cut made{cut(chunks), nullptr};
-      made.local = std::make_unique<LocalSearch>(*made.problem, tight(), memory_cost);
-      look(*made.local);
-      cuts.push_back(std::move(made));
-    }
+  Least least_of(Look look, Improve improve) const {
+    std::vector<Cut> cuts = two_best(ways_to_cut(largest_segment(), {1.0, 0.4, 0.15, 0.05, 0.015}),
+                                     tight(), memory_cost, look);
+    std::vector<Least> found(cuts.size());
+    side_by_side(cuts.size(), [&](std::size_t i) {
+      improve(cuts[i]);
+      found[i].planned = planned(cuts[i]);
+      if (cuts[i].local->cost() >= kDoesNotFit)
+        found[i].planned.places.arena_bytes = PlanOptions::kUnlimited;
+      found[i].cut = std::move(cuts[i]);
+    });
+    return std::move(*std::ranges::min_element(found, {}, &Least::arena));
+  }
+
+  // The two ways to cut, or the one, that look best after `look`.
+  template <typename Look>
+  std::vector<Cut> two_best(const std::vector<std::vector<int>>& ways, const Limits& limits,
+                            Cost cost, Look look) const {
+    std::vector<Cut> cuts(ways.size());
+    side_by_side(ways.size(), [&](std::size_t i) {
+      cuts[i].problem = cut(ways[i]);
+      cuts[i].local = std::make_unique<LocalSearch>(*cuts[i].problem, limits, cost);
+      look(*cuts[i].local);
+    });
     std::ranges::stable_sort(cuts, {}, [](const Cut& c) { return c.local->cost(); });
     cuts.resize(std::min<std::size_t>(cuts.size(), 2));
-    for (const Cut& c : cuts) improve(c);
-    return std::move(
-        *std::ranges::min_element(cuts, {}, [&](const Cut& c) { return arena_of(c); }));
+    return cuts;
   }
 
   std::shared_ptr<const Problem> cut(const std::vector<int>& chunks) const {
@@ -170,16 +199,9 @@ class Search {
         make_problem(selected_, ops_, segments_, chunks, options_.op_seconds));
   }
 
-  Cut scanned(const std::vector<int>& chunks, const Limits& limits, Cost cost) const {
-    Cut made{cut(chunks), nullptr};
-    made.local = std::make_unique<LocalSearch>(*made.problem, limits, cost);
-    made.local->scan();
-    return made;
-  }
-
   int budget_for(const Problem& problem) const {
-    // An evaluation walks all operands; the whole search is to stay below two seconds.
-    const auto most = static_cast<int>(2e7 / static_cast<double>(problem.operands.size() + 1));
+    // An evaluation walks all operands; the whole search is to stay below two seconds on two cores.
+    const auto most = static_cast<int>(1.2e7 / static_cast<double>(problem.operands.size() + 1));
     return std::clamp(most, 20, options_.evaluations);
   }
 
