@@ -1,6 +1,7 @@
 #include "train/run_evaluation.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "core/error.hpp"
@@ -12,7 +13,8 @@ void RunEvaluation::after_iteration(const exec::Model& model, std::int64_t t, st
                                     Checkpoints& checkpoints, Metrics& metrics) {
   if (setup_.evaluation == nullptr) return;
   TrainingEvaluation& evaluation = *setup_.evaluation;
-  const std::int64_t end = setup_.network.net.max_batches;
+  const std::int64_t end = setup_.is_endless() ? std::numeric_limits<std::int64_t>::max()
+                                               : setup_.network.net.max_batches;
   if (t < evaluation.next_after(last_) && t != end) return;
   last_ = t;
   Measured measured;

@@ -51,12 +51,6 @@ void name_idle_keys(const layers::NetSpec& net, Console& console) {
 void check_settings(const layers::Network& network, const TrainSettings& settings) {
   const layers::NetSpec& net = network.net;
   check(schedule_of(net), network.path);
-  if (net.max_batches <= 0) {
-    throw Error(
-        ErrorCode::kInvalidConfig, network.path,
-        "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
-        net.max_batches, 6000);
-  }
   const auto sequences = [&](bool asked, const char* key) {
     if (!asked) return;
     throw Error(ErrorCode::kInvalidConfig, network.path,

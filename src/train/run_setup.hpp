@@ -20,6 +20,8 @@ enum class NetworkKind : std::uint8_t { kDetector, kClassifier };
 /// Everything a training reads before its first iteration, checked.
 struct RunSetup {
   NetworkKind kind = NetworkKind::kDetector;
+  /// No end: a classifier with max_batches=0 trains until it is interrupted, as in Darknet.
+  bool is_endless() const { return network.net.max_batches == 0; }
   layers::Network network;
   data::DataFile data_file;
   std::vector<std::string> names;  ///< of the classes

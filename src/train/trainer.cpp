@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -59,7 +60,7 @@ class Run {
     data::TrainingLoader loader(loader_spec());
     announce();
     RunEvaluation evaluation(setup_, memory_, console_, t_);
-    while (t_ < net_.max_batches) {
+    while (!is_over()) {
       iterate_or_save(loader, checkpoints, metrics, evaluation);
       write_trace_if_due();
       plan_again_if_due();
@@ -114,7 +115,7 @@ class Run {
                     loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
     if (settings_.clear) return;
     t_ = static_cast<std::int64_t>(loaded.header.seen / static_cast<std::uint64_t>(net_.batch));
-    if (t_ >= net_.max_batches) {
+    if (is_over()) {
       throw Error(ErrorCode::kInvalidData, settings_.weights_file,
                   "was trained for {} iterations of {} images, which is past max_batches={}: use "
                   "-clear to start at "
@@ -140,7 +141,7 @@ class Run {
     spec.sampling = net_.sampling == layers::Sampling::kReplacement ? data::Sampling::kReplacement
                                                                     : data::Sampling::kPermutation;
     spec.first_iteration = t_;
-    spec.last_iteration = net_.max_batches;
+    spec.last_iteration = setup_.is_endless() ? -1 : net_.max_batches;
     spec.threads = settings_.loader_threads;
     spec.bad_data_limit = static_cast<double>(net_.bad_data_limit) / 100;
     spec.decode.exif = net_.exif == layers::Exif::kApply;
@@ -157,6 +158,10 @@ class Run {
   }
 
   void announce() {
+    if (setup_.is_endless()) {
+      console_.notice(
+          "max_batches=0: trains until it is interrupted (Ctrl-C), which saves the weights");
+    }
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
                                 setup_.samples->images().size(), memory_.shapes().mini_batch(t_),
                                 net_.subdivisions, setup_.seed));
@@ -201,7 +206,7 @@ class Run {
   // Looks at the times of the first iterations, once: the plan may have been made for others.
   void plan_again_if_due() {
     constexpr std::size_t kSettled = 10;
-    if (has_looked_at_plan_ || t_ >= net_.max_batches) return;
+    if (has_looked_at_plan_ || is_over()) return;
     if (memory_.shapes().size(t_) != memory_.shapes().size(t_ - 1)) computing_.clear();
     if (computing_.size() < kSettled) return;
     has_looked_at_plan_ = true;
@@ -217,7 +222,7 @@ class Run {
   void write_trace_if_due() {
     constexpr std::int64_t kTraced = 3;
     if (!memory_.trace() || trace_written_) return;
-    if (++traced_ < kTraced && t_ < net_.max_batches) return;
+    if (++traced_ < kTraced && !is_over()) return;
     trace_written_ = true;
     memory_.trace()->write(settings_.trace_file);
     console_.notice(
@@ -285,7 +290,8 @@ class Run {
     metrics.add(record);
     recent_.push_back(seconds_since(wall));
     if (recent_.size() > 100) recent_.pop_front();
-    console_.line(iteration_line(setup_, record, hours_left()));
+    console_.line(iteration_line(setup_, record,
+                                 hours_left().value_or(std::numeric_limits<double>::infinity())));
     console_.progress("training", t_, net_.max_batches,
                       static_cast<double>(batch.count) / recent_.back(), "images/s");
     // Weights first: what fails behind them costs no training.
@@ -335,7 +341,10 @@ class Run {
     return static_cast<std::uint64_t>(t_) * static_cast<std::uint64_t>(net_.batch);
   }
 
-  double hours_left() const {
+  bool is_over() const { return !setup_.is_endless() && t_ >= net_.max_batches; }
+
+  std::optional<double> hours_left() const {
+    if (setup_.is_endless()) return std::nullopt;
     double sum = 0;
     for (const double seconds : recent_) sum += seconds;
     const double each = recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());
