@@ -31,6 +31,8 @@ int run_classifier_predict(const Arguments& arguments, Terminal& terminal);
 int run_classifier_valid(const Arguments& arguments, Terminal& terminal);
 int run_classifier_valid10(const Arguments& arguments, Terminal& terminal);
 int run_classifier_validcrop(const Arguments& arguments, Terminal& terminal);
+/// Five sizes of the network, plain and mirrored.
+int run_classifier_validmulti(const Arguments& arguments, Terminal& terminal);
 int run_classify(const Arguments& arguments, Terminal& terminal);
 
 }  // namespace lantern::cli

@@ -13,8 +13,8 @@ namespace {
 struct Shared {
   std::string_view name, used_by;
 };
-constexpr std::string_view kEvaluating = "predict valid valid10 validcrop";
-constexpr std::string_view kAll = "train predict valid valid10 validcrop";
+constexpr std::string_view kEvaluating = "predict valid valid10 validcrop validmulti";
+constexpr std::string_view kAll = "train predict valid valid10 validcrop validmulti";
 constexpr std::array kShared{
     Shared{"clear", "train"},       Shared{"chart", "train"},
     Shared{"log", "train"},         Shared{"show_imgs", "train"},

@@ -332,9 +332,10 @@ void prepare_eval_image(const Image& image, const EvalSpec& spec, std::span<floa
   if (spec.view != EvalView::kWhole) {
     const std::size_t one = plane * static_cast<std::size_t>(spec.channels);
     for (int number = 0; number < spec.views(); ++number) {
-      const View view = spec.view == EvalView::kTenCrops
-                            ? tenth_view(number, spec.net_w, spec.net_h)
-                            : centre_crop(image.w, image.h, spec.net_w, spec.net_h);
+      View view = spec.view == EvalView::kTenCrops
+                      ? tenth_view(number, spec.net_w, spec.net_h)
+                      : centre_crop(image.w, image.h, spec.net_w, spec.net_h);
+      if (spec.view == EvalView::kCentreCropAndMirrored) view.mirrored = number == 1;
       resample_image(image, window_taps(image.w, view.w, view.left, spec.net_w, view.mirrored),
                      window_taps(image.h, view.h, view.top, spec.net_h, false),
                      {out.data() + static_cast<std::size_t>(number) * one, stride, plane});

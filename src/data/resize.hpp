@@ -66,8 +66,9 @@ Planes classifier_eval_crop(const Planes& src, int net_w, int net_h);
 
 /// Which parts of a picture the network looks at.
 enum class EvalView : std::uint8_t {
-  kWhole,       ///< all of it, stretched or letterboxed
-  kCentreCrop,  ///< classifier_eval_crop()
+  kWhole,                  ///< all of it, stretched or letterboxed
+  kCentreCrop,             ///< classifier_eval_crop()
+  kCentreCropAndMirrored,  ///< the same, plain and mirrored
   /// Stretched to 32 pixels more than the net each way; windows at (+-32, +-32) and (0, 0), plain
   /// and mirrored.
   kTenCrops,
@@ -81,7 +82,10 @@ struct EvalSpec {
   ResizeMode mode = ResizeMode::kCornerAligned;
   EvalView view = EvalView::kWhole;  ///< the others take neither letter_box nor mode
 
-  int views() const { return view == EvalView::kTenCrops ? 10 : 1; }
+  int views() const {
+    if (view == EvalView::kTenCrops) return 10;
+    return view == EvalView::kCentreCropAndMirrored ? 2 : 1;
+  }
   /// Of all views of one picture.
   std::size_t floats() const {
     return static_cast<std::size_t>(views()) * static_cast<std::size_t>(channels) *

@@ -162,6 +162,23 @@ TEST_F(Classifier, PicturesOfSeveralClassesAreNamedAndUsed) {
   EXPECT_TRUE(strict.says("4 of 12 images are of several classes")) << strict.err;
 }
 
+TEST_F(Classifier, ValidMultiAveragesOverSizesAndMirrorImages) {
+  ASSERT_EQ(train().code, 0);
+  const std::string rest = " cls.data net.cfg backup/net_final.weights --json=v.json -quiet";
+  const Outcome multi = folder.run("classifier validmulti" + rest);
+  ASSERT_EQ(multi.code, 0) << multi.err;
+  EXPECT_TRUE(multi.prints("11: top 1: ")) << multi.out;
+  EXPECT_FALSE(multi.prints("12: top 1: ")) << multi.out;
+  const auto json = parse_json(slurp(folder / "v.json"));
+  EXPECT_EQ(json["view"], "five_sizes");
+  EXPECT_EQ(json["images"], 12);
+  // A network of one size is refused with the layer that does not fit.
+  put(folder / "fixed.cfg",
+      slurp(folder / "net.cfg") + "\n[crop]\ncrop_width=20\ncrop_height=20\n");
+  EXPECT_EQ(folder.run("classifier validmulti cls.data fixed.cfg backup/net_final.weights").code,
+            3);
+}
+
 TEST_F(Classifier, WithoutAnEndTrainsUntilItIsInterrupted) {
   write_cfg("net.cfg", 0);
   const pid_t child = fork();

@@ -132,6 +132,19 @@ TEST(EvalView, TenCropsAreFiveWindowsPlainAndMirrored) {
   }
 }
 
+TEST(EvalView, TheCentreCropPlainAndMirrored) {
+  const Image image = random_image(60, 90, 3, 9);
+  EvalSpec spec{.net_w = 40, .net_h = 24, .channels = 3, .view = EvalView::kCentreCrop};
+  Planes crop = prepare_eval_image(image, spec);
+  spec.view = EvalView::kCentreCropAndMirrored;
+  std::vector<float> got(spec.floats());
+  prepare_eval_image(image, spec, got);
+  std::vector<float> want = crop.data;
+  flip_horizontal(crop);
+  want.insert(want.end(), crop.data.begin(), crop.data.end());
+  EXPECT_EQ(got, want);
+}
+
 TEST(Resize, LastRowAndColumnAreTheSourcesLast) {
   // Pairs whose float product falls just below the last row (Darknet's last row is almost black
   // there).
