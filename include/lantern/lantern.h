@@ -97,6 +97,10 @@ int lantern_network_batch(const lantern_network* net);
 /* Floats of one picture's output of the last layer. */
 int lantern_network_outputs(const lantern_network* net);
 
+/* Recurrent layers start again from zero. `batch` sequences run side by side: picture i of a call is
+ * the next one of sequence i % batch. */
+void lantern_reset_rnn(lantern_network* net);
+
 /* --- running: the array returned is the last layer's output of the whole batch and belongs to the
  * network --- */
 

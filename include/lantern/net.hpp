@@ -62,7 +62,9 @@ struct DetectOptions {
 };
 
 struct LoadOptions {
-  int batch = 1;              ///< pictures that are computed together; memory grows with it
+  /// Pictures that are computed together; memory grows with it. Of a recurrent network: sequences
+  /// that run side by side.
+  int batch = 1;
   int threads = 0;            ///< that compute; 0: the cores of this process
   int width = 0, height = 0;  ///< of the network's input; 0: as in the cfg
   std::string names;          ///< file with a class name a line; empty: classes have no names
@@ -96,6 +98,13 @@ class Net {
   int height() const;    ///< of the input, pixels
   int channels() const;  ///< of the input
   int batch() const;     ///< pictures of one pass
+  /// Has layers that remember ([rnn], [gru], [lstm], [crnn], [conv_lstm], [history]). Then picture
+  /// i of a call is the next one of sequence i % batch(), so that a call takes a multiple of
+  /// batch() pictures (kUsage otherwise), and calls must come in order: from one thread.
+  bool is_recurrent() const;
+  /// All sequences start again: what comes next has nothing to do with what was. Nothing to do for
+  /// a network that is not recurrent.
+  void reset();
   int classes() const;
   /// One a class, or none.
   const std::vector<std::string>& names() const;

@@ -114,6 +114,13 @@ int lantern_network_outputs(const lantern_network* net) {
   return number_of(net, [](const lantern_network& n) { return n.net.output_floats(); });
 }
 
+void lantern_reset_rnn(lantern_network* net) {
+  c_call([&] {
+    lantern::api::require(net, "net");
+    net->net.reset();
+  });
+}
+
 float* lantern_network_predict(lantern_network* net, const float* input) {
   return c_call(static_cast<float*>(nullptr), [&] {
     lantern::api::require(net, "net");
@@ -159,6 +166,7 @@ lantern_det_num_pair* lantern_network_predict_batch(lantern_network* net, lanter
     }
     if (batch < 1) throw lantern::Error(lantern::ErrorCode::kUsage, "batch", "is {}", batch);
     const auto total = static_cast<std::size_t>(batch);
+    net->net.require_steps(total);
     const auto free_all = [&](lantern_det_num_pair* p) { lantern_free_batch_detections(p, batch); };
     std::unique_ptr<lantern_det_num_pair, decltype(free_all)> pairs(
         static_cast<lantern_det_num_pair*>(std::calloc(total, sizeof(lantern_det_num_pair))),

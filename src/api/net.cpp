@@ -100,6 +100,7 @@ std::vector<ClassScore> best_of(std::span<const float> scores, int top) {
 // take(image index, place, outputs) reads what came of it.
 template <typename Prepare, typename Take>
 void run_all(Net::Impl& net, std::size_t count, Prepare prepare, Take take) {
+  net.require_steps(count);
   const auto batch = static_cast<std::size_t>(net.model->options().forward_batch);
   const std::size_t one = net.input_floats();
   std::vector<float> input(std::min(count, std::size_t{1}) * batch * one);
@@ -124,6 +125,7 @@ Net::Impl::Impl(const std::string& cfg, const std::string& weights, const LoadOp
       std::move(network),
       exec::ModelOptions{.training = false,
                          .forward_batch = options.batch,
+                         .forward_sequences = options.batch,
                          .threads = options.threads > 0 ? options.threads : device::usable_cores(),
                          .fold = true});
   Diagnostics diagnostics;
@@ -166,6 +168,21 @@ void Net::Impl::require(NetKind wanted, const char* function) const {
               function, detects ? "classifier" : "detector", detects ? "detector" : "classifier");
 }
 
+void Net::Impl::require_steps(std::size_t pictures) const {
+  const auto sequences = static_cast<std::size_t>(model->options().forward_batch);
+  if (!is_recurrent() || pictures % sequences == 0) return;
+  throw Error(
+      ErrorCode::kUsage, model->network().path,
+      "{} pictures are no whole steps of the {} sequences that were asked for (batch): this "
+      "network is recurrent, picture i belongs to sequence i % {}",
+      pictures, sequences, sequences);
+}
+
+void Net::Impl::reset() {
+  const std::scoped_lock lock(turn);
+  model->forget_states();
+}
+
 void Net::Impl::run(std::span<const float> batch_input, Outputs& outputs) {
   outputs.last.resize(output_floats() * static_cast<std::size_t>(model->options().forward_batch));
   const api::TeamSize restore;
@@ -191,6 +208,10 @@ NetKind Net::kind() const { return impl_->inference ? NetKind::kDetector : NetKi
 int Net::width() const { return impl_->input().width; }
 int Net::height() const { return impl_->input().height; }
 int Net::channels() const { return impl_->input().channels; }
+bool Net::is_recurrent() const { return impl_->is_recurrent(); }
+void Net::reset() {
+  api::guarded([&] { impl_->reset(); });
+}
 int Net::batch() const { return static_cast<int>(impl_->model->options().forward_batch); }
 int Net::classes() const { return impl_->classes; }
 const std::vector<std::string>& Net::names() const { return impl_->names; }

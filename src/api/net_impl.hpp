@@ -31,6 +31,10 @@ struct Net::Impl {
   std::size_t output_floats() const;  ///< of one picture, last layer
   bool cfg_letterbox() const;
   void require(NetKind wanted, const char* function) const;
+  bool is_recurrent() const { return !model->lowered().states.empty(); }
+  /// Throws kUsage for pictures that are not a step of every sequence of a recurrent network.
+  void require_steps(std::size_t pictures) const;
+  void reset();
 
   /// Runs a full batch [batch][channels][height][width]; waits for its turn.
   void run(std::span<const float> batch_input, Outputs& outputs);

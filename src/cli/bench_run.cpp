@@ -22,7 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kWarmUp = 2;
 constexpr std::int64_t kMostProfiled = 3;  // iterations that are measured op by op
 constexpr std::uint64_t kSeed = 1;
 

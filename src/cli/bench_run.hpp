@@ -43,7 +43,9 @@ struct BenchResult {
   double gflops() const { return flops / median() * 1e-9; }
 };
 
-/// Times `iterations` after two to warm up, with synthetic pictures and truth. Throws kResource
+inline constexpr int kWarmUp = 2;  ///< iterations before those that are timed
+
+/// Times `iterations` after kWarmUp, with synthetic pictures and truth. Throws kResource
 /// before anything is touched that does not fit, kInterrupted after Ctrl-C.
 BenchResult run_case(const BenchCase& what, std::int64_t iterations, bool profiled,
                      Terminal& terminal);

@@ -131,15 +131,17 @@ void Terminal::progress(std::string_view task, std::int64_t done, std::int64_t t
   }
   last_drawn_ = now;
   std::string eta = "?";
-  if (done > task_first_) {
+  if (done > task_first_ && total > 0) {
     const double each = std::chrono::duration<double>(now - task_start_).count() /
                         static_cast<double>(done - task_first_);
     eta = duration_text(each * static_cast<double>(total - done));
   }
-  const double percent =
-      total > 0 ? 100.0 * static_cast<double>(done) / static_cast<double>(total) : 0;
-  const std::string text = fmt::format("\r\x1b[K{} {}/{} ({:.0f} %)  {:.1f} {}  ETA {}", task, done,
-                                       total, percent, per_second, unit, eta);
+  const std::string of =
+      total > 0 ? fmt::format("/{} ({:.0f} %)", total,
+                              100.0 * static_cast<double>(done) / static_cast<double>(total))
+                : std::string();
+  const std::string text =
+      fmt::format("\r\x1b[K{} {}{}  {:.1f} {}  ETA {}", task, done, of, per_second, unit, eta);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   progress_shown_ = true;

@@ -50,10 +50,14 @@ int run_bench(const Arguments& arguments, Terminal& terminal);
 int run_models(const Arguments& arguments, Terminal& terminal);
 int run_partial(const Arguments& arguments, Terminal& terminal);
 int run_ops(const Arguments& arguments, Terminal& terminal);
+int run_average(const Arguments& arguments, Terminal& terminal);
+int run_denormalize(const Arguments& arguments, Terminal& terminal);
+int run_speed(const Arguments& arguments, Terminal& terminal);
 std::span<const Flag> bench_flags();
 std::span<const Flag> dump_flags();
 std::span<const Flag> export_flags();
 std::span<const Flag> plan_flags();
 std::span<const Flag> help_flags();
+std::span<const Flag> speed_flags();
 
 }  // namespace lantern::cli

@@ -46,6 +46,26 @@ std::size_t shared_folders(const std::vector<std::string>& paths) {
   return same;
 }
 
+// "'cat' and 'dog'"
+std::string names_of(std::span<const int> classes, std::span<const std::string> labels) {
+  std::string text;
+  for (const int id : classes) {
+    text +=
+        fmt::format("{}'{}'", text.empty() ? "" : " and ", labels[static_cast<std::size_t>(id)]);
+  }
+  return text;
+}
+
+// A line for the number of images, then the first ten.
+std::string listed_images(std::string_view heading, std::span<const ClassIssue> images) {
+  if (images.empty()) return {};
+  std::string text = fmt::format("\n{} images {}:", images.size(), heading);
+  for (const ClassIssue& issue : images.first(std::min<std::size_t>(images.size(), 10)))
+    text += fmt::format("\n  {}: {}", issue.image, issue.what);
+  if (images.size() > 10) text += fmt::format("\n  ... and {} more", images.size() - 10);
+  return text;
+}
+
 }  // namespace
 
 ClassMatcher::ClassMatcher(std::span<const std::string> labels, const std::filesystem::path& where)
@@ -122,6 +142,7 @@ ClassMatch ClassMatcher::match(std::string_view path, std::size_t shared) const 
       add_once(match.classes, id);
     }
   }
+  std::ranges::sort(match.classes);
   if (!match.classes.empty()) return match;
   const std::vector<std::string_view> folders = components_of(path.substr(0, shared));
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
@@ -142,32 +163,27 @@ ClassSet read_class_list(const std::filesystem::path& path, const ClassMatcher& 
   for (std::size_t i = 0; i < list.images.size(); ++i) {
     const std::string& image = list.images[i];
     ClassIssue issue{.image = image, .line = list.lines[i], .what = {}};
-    int id = -1;
+    std::vector<int> classes;
     if (!list.classes[i].empty()) {
-      id = matcher.find(list.classes[i]);
+      const int id = matcher.find(list.classes[i]);
+      if (id >= 0) classes.push_back(id);
       issue.what = fmt::format("'{}' is no label and no class number", list.classes[i]);
     } else {
-      const ClassMatch match = matcher.match(image, shared);
-      if (match.classes.size() == 1) {
-        id = match.classes.front();
-      } else if (match.classes.empty()) {
-        issue.what = "no label is part of its path";
-      } else {
-        issue.unclear = true;
-        for (const int fits : match.classes) {
-          issue.what += fmt::format("{}'{}'", issue.what.empty() ? "" : " and ",
-                                    matcher.labels()[static_cast<std::size_t>(fits)]);
-        }
-        issue.what += " fit alike";
-      }
+      classes = matcher.match(image, shared).classes;
+      issue.what = "no label is part of its path";
     }
-    if (id < 0) {
+    if (classes.empty()) {
       set.issues.push_back(std::move(issue));
       continue;
     }
+    for (const int id : classes) ++set.counts[static_cast<std::size_t>(id)];
+    if (classes.size() > 1) {
+      issue.what = names_of(classes, matcher.labels());
+      set.several.push_back(std::move(issue));
+      set.further[set.images.size()].assign(classes.begin() + 1, classes.end());
+    }
     set.images.push_back(image);
-    set.classes.push_back(id);
-    ++set.counts[static_cast<std::size_t>(id)];
+    set.classes.push_back(classes.front());
   }
   if (set.images.empty()) {
     const ClassIssue& first = set.issues.front();
@@ -194,31 +210,27 @@ std::string ClassSet::summary(std::span<const std::string> labels) const {
     text += fmt::format("\n{} classes without an image: {}{}", missing, without,
                         missing > 10 ? ", ..." : "");
   }
-  for (const bool unclear : {false, true}) {
-    const auto number = std::ranges::count(issues, unclear, &ClassIssue::unclear);
-    if (number == 0) continue;
-    text += fmt::format("\n{} images with {} are left out:", number,
-                        unclear ? "several classes" : "no class");
-    std::int64_t shown = 0;
-    for (const ClassIssue& issue : issues) {
-      if (issue.unclear != unclear || ++shown > 10) continue;
-      text += fmt::format("\n  {}: {}", issue.image, issue.what);
-    }
-    if (number > 10) text += fmt::format("\n  ... and {} more", number - 10);
-  }
-  return text;
+  return text + listed_images("with no class are left out", issues) +
+         listed_images("are of several classes, all of which are learned", several);
 }
 
 void check_class_limit(const ClassSet& set, double limit, bool strict) {
   const auto bad = static_cast<double>(set.issues.size());
-  if (set.issues.empty() || (!strict && bad <= limit * static_cast<double>(set.listed))) return;
-  const ClassIssue& first = set.issues.front();
-  throw Error(
-      ErrorCode::kInvalidData, fmt::format("{}:{}", set.list.string(), first.line),
-      "{} of {} images have no clear class, {}; the first is {}: {}", set.issues.size(), set.listed,
-      strict ? std::string("-strict allows none")
-             : fmt::format("more than bad_data_limit={:g} (percent, in [net])", 100 * limit),
-      first.image, first.what);
+  if (bad > (strict ? 0 : limit * static_cast<double>(set.listed))) {
+    const ClassIssue& first = set.issues.front();
+    throw Error(
+        ErrorCode::kInvalidData, fmt::format("{}:{}", set.list.string(), first.line),
+        "{} of {} images have no class, {}; the first is {}: {}", set.issues.size(), set.listed,
+        strict ? std::string("-strict allows none")
+               : fmt::format("more than bad_data_limit={:g} (percent, in [net])", 100 * limit),
+        first.image, first.what);
+  }
+  if (!strict || set.several.empty()) return;
+  const ClassIssue& first = set.several.front();
+  throw Error(ErrorCode::kInvalidData, fmt::format("{}:{}", set.list.string(), first.line),
+              "{} of {} images are of several classes, -strict allows none; the first is {}: {}. "
+              "Write the class behind the path and a TAB",
+              set.several.size(), set.listed, first.image, first.what);
 }
 
 }  // namespace lantern::data

@@ -15,7 +15,7 @@ namespace lantern::data {
 
 /// What the path of an image says about its class.
 struct ClassMatch {
-  std::vector<int> classes;  ///< exactly one: that is it; none, or several that fit alike
+  std::vector<int> classes;  ///< ascending; several fit alike and are all meant
 };
 
 /// Finds class labels in paths. In this order: a folder, or a part of the file name between other
@@ -44,34 +44,36 @@ class ClassMatcher {
   std::unordered_map<std::string_view, int> ids_;
 };
 
-/// An image whose class is not clear; it is not used.
+/// An image that does not have exactly one class.
 struct ClassIssue {
   std::string image;
-  int line = 0;          ///< of the list
-  std::string what;      ///< "no label of labels.list is part of its path"
-  bool unclear = false;  ///< several labels fit, not none
+  int line = 0;      ///< of the list
+  std::string what;  ///< "no label of labels.list is part of its path"
 };
 
-/// The images of a list that have exactly one class.
+/// The images of a list that have a class.
 struct ClassSet {
   std::filesystem::path list;
   std::vector<std::string> images;
-  std::vector<int> classes;  ///< parallel to images
-  std::int64_t listed = 0;   ///< images of the list
+  std::vector<int> classes;  ///< parallel to images; of several the first in the order of labels
+  /// The further classes of the images that have several, by index into images.
+  std::unordered_map<std::size_t, std::vector<int>> further{};
+  std::int64_t listed = 0;  ///< images of the list
   std::int64_t repeated = 0;
-  std::vector<std::int64_t> counts;  ///< images by class
-  std::vector<ClassIssue> issues;
+  std::vector<std::int64_t> counts;   ///< images by class
+  std::vector<ClassIssue> issues{};   ///< images without a class; they are not used
+  std::vector<ClassIssue> several{};  ///< images of several classes; they are used
 
-  /// Lines for people: counts, classes without an image, the first 10 images of each kind that have
-  /// no clear class.
+  /// Lines for people: counts, classes without an image, the first 10 images of each kind that do
+  /// not have exactly one class.
   std::string summary(std::span<const std::string> labels) const;
 };
 
 /// Reads a list of paths, or of `path<TAB>class` (a label, or its number from 0), and resolves all
 /// classes once. Throws kInvalidData when no image has one.
 ClassSet read_class_list(const std::filesystem::path& list, const ClassMatcher& matcher);
-/// More than `limit` (a fraction of the images) without a clear class, or any with `strict`, are
-/// one Error that names the first.
+/// More than `limit` (a fraction of the images) without a class are one Error that names the first;
+/// with `strict` so is any image that does not have exactly one.
 void check_class_limit(const ClassSet& set, double limit, bool strict);
 
 }  // namespace lantern::data

@@ -50,8 +50,12 @@ void ClassSamples::make(const SampleKey& key, const SampleShape& shape,
   const float others = classes_ > 1 ? smoothing_ / static_cast<float>(classes_ - 1) : 0;
   std::ranges::fill(truth, others);  // the weights of the sources sum to 1
   for (std::size_t s = 0; s < sources.size(); ++s) {
-    const int id = set_.classes[static_cast<std::size_t>(sources[s].index)];
-    truth[static_cast<std::size_t>(id)] += plan.weights[s] * (1 - smoothing_ - others);
+    const auto index = static_cast<std::size_t>(sources[s].index);
+    const float own = plan.weights[s] * (1 - smoothing_ - others);
+    truth[static_cast<std::size_t>(set_.classes[index])] += own;
+    const auto further = set_.further.find(index);
+    if (further == set_.further.end()) continue;
+    for (const int id : further->second) truth[static_cast<std::size_t>(id)] += own;
   }
 }
 

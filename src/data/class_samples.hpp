@@ -9,7 +9,8 @@
 
 namespace lantern::data {
 
-/// Samples of a classifier: truth is one number a class, the sum 1.
+/// Samples of a classifier: truth is one number a class, the sum 1 for pictures of one class. Of
+/// several classes each has the number of a single one (as in Darknet).
 class ClassSamples final : public SampleMaker {
  public:
   /// `smoothing` (label_smooth_eps): the class of a picture has 1 - it, the others share it.

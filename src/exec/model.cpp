@@ -20,6 +20,7 @@ Compiled select(const layers::Network& network, const ModelOptions& options) {
   result.lowered = layers::lower(network, {.training = options.training,
                                            .mini_batch = options.mini_batch,
                                            .forward_batch = options.forward_batch,
+                                           .forward_sequences = options.forward_sequences,
                                            .fuse_layers = options.fuse_layers,
                                            .input_gradient = options.input_gradient,
                                            .fold = options.fold});

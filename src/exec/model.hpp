@@ -25,8 +25,9 @@ struct SharedState {
 
 struct ModelOptions {
   bool training = false;
-  std::int64_t mini_batch = 1;     ///< images of one mini-batch, when training
-  std::int64_t forward_batch = 1;  ///< images of one inference run; 0: none
+  std::int64_t mini_batch = 1;         ///< images of one mini-batch, when training
+  std::int64_t forward_batch = 1;      ///< images of one inference run; 0: none
+  std::int64_t forward_sequences = 1;  ///< of recurrent layers, in an inference run
   int threads = 1;
   plan::PlanOptions plan;  ///< budgets
   /// What costs are estimated for when the plan has to choose: by default a desktop's CPU, so that

@@ -8,9 +8,11 @@
 
 namespace lantern::io {
 
-void fold_batch_norm(const WeightsLayer& layer, std::vector<std::vector<float>>& values) {
+void fold_batch_norm(const WeightsLayer& layer, std::vector<std::vector<float>>& values,
+                     std::string_view part) {
   const auto place = [&](std::string_view name) {
-    const auto found = std::ranges::find(layer.arrays, name, &WeightsArray::name);
+    const auto found =
+        std::ranges::find(layer.arrays, std::string(part).append(name), &WeightsArray::name);
     LANTERN_ASSERT(found != layer.arrays.end(), "a normalised layer has all five arrays");
     return static_cast<std::size_t>(found - layer.arrays.begin());
   };

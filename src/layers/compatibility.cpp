@@ -29,7 +29,9 @@ constexpr std::array kNetStatuses{
     KeyStatus{"net", "", kSame},
     KeyStatus{"net", "subdivisions width height channels inputs max_crop min_crop"},
     KeyStatus{"net", "max_batches", kSame,
-              "0 is refused in training; Darknet then goes on without end", "0"},
+              "0: a classifier trains until it is interrupted; a detector is refused (Darknet: is "
+              "done at once)",
+              "0"},
     KeyStatus{"net",
               "resize_step learning_rate learning_rate_min momentum decay policy burn_in power"},
     KeyStatus{"net", "step scale steps scales gamma sgdr_cycle sgdr_mult saturation exposure flip"},

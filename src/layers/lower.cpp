@@ -404,6 +404,8 @@ Lowered lower(const Network& network, const LowerOptions& options) {
     lower_update(network, lowered);
   }
   if (options.forward_batch > 0) {
+    LANTERN_ASSERT(options.forward_batch % options.forward_sequences == 0,
+                   "every sequence has as many steps");
     LowerContext context(network, options, false, lowered);
     for (const Layer& layer : network.layers) lower_layer(context, layer);
     // What a network without heads gives is what its last layer gives.

@@ -21,9 +21,11 @@ namespace lantern::layers {
 struct LowerOptions {
   bool training = false;        ///< make the mini_batch, check and update programs
   std::int64_t mini_batch = 1;  ///< images of one mini-batch, all time steps of it
-  /// Images of one run of the forward program; 0: no forward program. Recurrent layers take them
-  /// one after the other, as if they came in runs of one.
+  /// Images of one run of the forward program; 0: no forward program.
   std::int64_t forward_batch = 1;
+  /// What the images are to recurrent layers: so many sequences side by side, forward_batch /
+  /// forward_sequences steps of each, image index step * forward_sequences + sequence.
+  std::int64_t forward_sequences = 1;
   bool fuse_layers = true;  ///< fold a shortcut or pool into the batch norm before it; off where
                             ///< layer outputs are read
   bool input_gradient = false;  ///< also the gradient of the image

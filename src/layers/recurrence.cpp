@@ -63,7 +63,9 @@ Recurrence::Recurrence(LowerContext& context, const Layer& layer, std::vector<Su
       layer_(layer),
       parts_(std::move(parts)),
       batch_normalize_(batch_normalize),
-      steps_(context.training() ? context.network().net.time_steps : context.images()) {
+      steps_(context.training()
+                 ? context.network().net.time_steps
+                 : context.options().forward_batch / context.options().forward_sequences) {
   for (const SubLayer& part : parts_) {
     const Shape outputs{part.outputs};
     const auto declare_weights = [&] {

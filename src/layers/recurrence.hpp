@@ -37,7 +37,8 @@ enum class Carry {
 };
 
 /// Unrolls a recurrent section: a graph with the ops of every time step. Training has time_steps
-/// steps of images / time_steps images; inference takes its images one after the other.
+/// steps of images / time_steps images; inference has forward_batch / forward_sequences
+/// steps.
 class Recurrence {
  public:
   /// Declares the arrays of `parts`.

@@ -81,6 +81,12 @@ std::shared_ptr<const data::Dataset> read_dataset(const fs::path& list_path, int
 RunSetup set_up_detector(const TrainSettings& settings, Console& console) {
   Diagnostics diagnostics;
   RunSetup run = read_run_files(settings, console, diagnostics);
+  if (run.network.net.max_batches <= 0) {
+    throw Error(
+        ErrorCode::kInvalidConfig, run.network.path,
+        "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
+        run.network.net.max_batches, 6000);
+  }
   const layers::DetectionKeys head = last_head(run.network);
   run.classes = head.classes;
   run.random = head.random;

@@ -72,7 +72,7 @@ void check_state(const RunSetup& run, const TrainSettings& settings, Console& co
     throw Error(ErrorCode::kUsage, "", "{} is of a run with seed {}: leave -seed {} out", where,
                 state.seed, *settings.seed);
   }
-  if (state.iteration >= net.max_batches) {
+  if (!run.is_endless() && state.iteration >= net.max_batches) {
     throw Error(ErrorCode::kInvalidData, where,
                 "is of iteration {}, which is the end (max_batches={}): raise max_batches in {} to "
                 "train on",

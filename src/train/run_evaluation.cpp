@@ -1,6 +1,7 @@
 #include "train/run_evaluation.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "core/error.hpp"
@@ -12,7 +13,8 @@ void RunEvaluation::after_iteration(const exec::Model& model, io::TrainingState&
                                     Checkpoints& checkpoints, Metrics& metrics) {
   if (setup_.evaluation == nullptr) return;
   TrainingEvaluation& evaluation = *setup_.evaluation;
-  const std::int64_t end = setup_.network.net.max_batches;
+  const std::int64_t end = setup_.is_endless() ? std::numeric_limits<std::int64_t>::max()
+                                               : setup_.network.net.max_batches;
   const std::int64_t t = state.iteration;
   if (t < evaluation.next_after(state.last_evaluation) && t != end) return;
   state.last_evaluation = t;

@@ -53,12 +53,6 @@ void name_idle_keys(const layers::NetSpec& net, Console& console) {
 void check_settings(const layers::Network& network) {
   const layers::NetSpec& net = network.net;
   check(schedule_of(net), network.path);
-  if (net.max_batches <= 0) {
-    throw Error(
-        ErrorCode::kInvalidConfig, network.path,
-        "error: [net] max_batches is {}, want the number of iterations to train (for example {})",
-        net.max_batches, 6000);
-  }
   const auto sequences = [&](bool asked, const char* key) {
     if (!asked) return;
     throw Error(ErrorCode::kInvalidConfig, network.path,
@@ -85,7 +79,9 @@ RunSetup read_run_files(const TrainSettings& settings, Console& console, Diagnos
   check_settings(run.network);
   const std::string file_name = fs::path(settings.cfg_file).filename().string();
   run.base = file_name.substr(0, file_name.find('.'));
-  run.cfg_hash = io::text_hash(read_file(settings.cfg_file, 64_MiB));
+  // What comes through a pipe can be read once only.
+  if (kind_unless_file(settings.cfg_file).empty())
+    run.cfg_hash = io::text_hash(read_file(settings.cfg_file, 64_MiB));
   run.seed = settings.seed.value_or(static_cast<std::uint64_t>(run.network.net.seed));
   return run;
 }

@@ -28,6 +28,8 @@ struct SavedState {
 /// Everything a training reads before its first iteration, checked.
 struct RunSetup {
   NetworkKind kind = NetworkKind::kDetector;
+  /// No end: a classifier with max_batches=0 trains until it is interrupted, as in Darknet.
+  bool is_endless() const { return network.net.max_batches == 0; }
   layers::Network network;
   data::DataFile data_file;
   std::vector<std::string> names;  ///< of the classes

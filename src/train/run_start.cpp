@@ -10,8 +10,8 @@ namespace lantern::train {
 namespace {
 
 // Loads the weights file and finds out where the run begins.
-void load_start(exec::Model& model, const TrainSettings& settings, Console& console,
-                io::TrainingState& state) {
+void load_start(exec::Model& model, const RunSetup& setup, const TrainSettings& settings,
+                Console& console, io::TrainingState& state) {
   Diagnostics warnings;
   const io::LoadedWeights loaded =
       io::load_weights(model, settings.weights_file, io::Purpose::kTraining, warnings);
@@ -23,11 +23,11 @@ void load_start(exec::Model& model, const TrainSettings& settings, Console& cons
                   settings.weights_file, loaded.header.has_wide_seen() ? 64 : 32,
                   loaded.header.seen / 1000, loaded.layers_loaded, loaded.layers_expected));
   if (settings.clear) return;
-  const layers::NetSpec& net = model.network().net;
+  const layers::NetSpec& net = setup.network.net;
   state.iteration =
       static_cast<std::int64_t>(loaded.header.seen / static_cast<std::uint64_t>(net.batch));
   state.last_evaluation = state.iteration;
-  if (state.iteration < net.max_batches) return;
+  if (setup.is_endless() || state.iteration < net.max_batches) return;
   throw Error(ErrorCode::kInvalidData, settings.weights_file,
               "was trained for {} iterations of {} images, which is past max_batches={}: use "
               "-clear to start at "
@@ -43,7 +43,7 @@ void start_model(exec::Model& model, const RunSetup& setup, const TrainSettings&
   if (setup.resumed) {
     restore_model(model, *setup.resumed, state);
   } else if (!settings.weights_file.empty()) {
-    load_start(model, settings, console, state);
+    load_start(model, setup, settings, console, state);
   }
 }
 

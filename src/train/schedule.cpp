@@ -24,7 +24,8 @@ Schedule schedule_of(const layers::NetSpec& net) {
 
 ops::Averaging averaging_at(const layers::NetSpec& net, std::int64_t iteration, bool started) {
   using ops::Averaging;
-  if (net.ema_alpha <= 0 || iteration < net.max_batches / 2) return Averaging::kOff;
+  if (net.ema_alpha <= 0 || net.max_batches <= 0 || iteration < net.max_batches / 2)
+    return Averaging::kOff;
   if (!started) return Averaging::kStart;
   const std::int64_t apply = net.max_batches - 1000;
   if (iteration == apply) return Averaging::kApply;

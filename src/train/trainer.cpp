@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -68,7 +69,7 @@ class Run {
     RunEvaluation evaluation(setup_, memory_, console_);
     // A run that was killed behind its checkpoint may owe one.
     if (setup_.resumed) evaluation.after_iteration(*model_, state_, checkpoints, metrics);
-    while (state_.iteration < net_.max_batches) {
+    while (!is_over()) {
       iterate_or_save(checkpoints, metrics, evaluation);
       write_trace_if_due();
       plan_again_if_due();
@@ -126,7 +127,7 @@ class Run {
     spec.sampling = net_.sampling == layers::Sampling::kReplacement ? data::Sampling::kReplacement
                                                                     : data::Sampling::kPermutation;
     spec.first_iteration = state_.iteration;
-    spec.last_iteration = net_.max_batches;
+    spec.last_iteration = setup_.is_endless() ? -1 : net_.max_batches;
     spec.threads = settings_.loader_threads;
     spec.bad_data_limit = static_cast<double>(net_.bad_data_limit) / 100;
     spec.decode.exif = net_.exif == layers::Exif::kApply;
@@ -143,6 +144,10 @@ class Run {
   }
 
   void announce() {
+    if (setup_.is_endless()) {
+      console_.notice(
+          "max_batches=0: trains until it is interrupted (Ctrl-C), which saves the weights");
+    }
     console_.notice(fmt::format("{} training images; mini-batch {} x {} subdivisions; seed {}",
                                 setup_.samples->images().size(),
                                 memory_.shapes().mini_batch(state_.iteration), net_.subdivisions,
@@ -188,7 +193,7 @@ class Run {
   void plan_again_if_due() {
     constexpr std::size_t kSettled = 10;
     const std::int64_t t = state_.iteration;
-    if (has_looked_at_plan_ || t >= net_.max_batches) return;
+    if (has_looked_at_plan_ || is_over()) return;
     if (memory_.shapes().size(t) != memory_.shapes().size(t - 1)) computing_.clear();
     if (computing_.size() < kSettled) return;
     has_looked_at_plan_ = true;
@@ -204,7 +209,7 @@ class Run {
   void write_trace_if_due() {
     constexpr std::int64_t kTraced = 3;
     if (!memory_.trace() || trace_written_) return;
-    if (++traced_ < kTraced && state_.iteration < net_.max_batches) return;
+    if (++traced_ < kTraced && !is_over()) return;
     trace_written_ = true;
     memory_.trace()->write(settings_.trace_file);
     console_.notice(
@@ -281,7 +286,8 @@ class Run {
     metrics.add(record);
     recent_.push_back(seconds_since(wall));
     if (recent_.size() > 100) recent_.pop_front();
-    console_.line(iteration_line(setup_, record, hours_left()));
+    console_.line(iteration_line(setup_, record,
+                                 hours_left().value_or(std::numeric_limits<double>::infinity())));
     console_.progress("training", state_.iteration, net_.max_batches,
                       static_cast<double>(images) / recent_.back(), "images/s");
     // Weights first: what fails behind them costs no training.
@@ -333,7 +339,10 @@ class Run {
     loader_.emplace(loader_spec());
   }
 
-  double hours_left() const {
+  bool is_over() const { return !setup_.is_endless() && state_.iteration >= net_.max_batches; }
+
+  std::optional<double> hours_left() const {
+    if (setup_.is_endless()) return std::nullopt;
     double sum = 0;
     for (const double seconds : recent_) sum += seconds;
     const double each = recent_.empty() ? 0 : sum / static_cast<double>(recent_.size());

@@ -8,7 +8,7 @@ namespace lantern::train {
 /// metrics beside them (reference/training.md 13). Everything that can be wrong with the input is
 /// said before the first iteration.
 TrainResult train_detector(const TrainSettings& settings, Console& console);
-/// `classifier train`: the same with pictures that have one class each.
+/// `classifier train`: the same with pictures that have classes.
 TrainResult train_classifier(const TrainSettings& settings, Console& console);
 
 }  // namespace lantern::train

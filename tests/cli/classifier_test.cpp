@@ -1,8 +1,12 @@
 // classifier train, valid and predict, run through the program.
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <regex>
+#include <thread>
 
 #include "cli/program.hpp"
 #include "core/rng.hpp"
@@ -132,6 +136,57 @@ TEST_F(Classifier, LearnsAHandfulOfPictures) {
     EXPECT_EQ(json["images"], 12);
     EXPECT_TRUE(valid.prints("11: top 1: 1.000000, top 2: 1.000000\n")) << valid.out;
   }
+}
+
+TEST_F(Classifier, PicturesOfSeveralClassesAreNamedAndUsed) {
+  // Every picture of lines lies in a folder `plain`.
+  fs::create_directories(folder / "train/plain");
+  std::string list;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = fmt::format("train/{}_{}.png", i, kLabels[i % 3]);
+    const std::string moved = fmt::format("train/plain/{}_lines.png", i);
+    if (i % 3 == 0) fs::rename(folder / name, folder / moved);
+    list += (i % 3 == 0 ? moved : name) + "\n";
+  }
+  put(folder / "train.list", list);
+  const Outcome trained = train();
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(trained.says("4 images are of several classes")) << trained.err;
+  EXPECT_TRUE(trained.says("train/plain/0_lines.png: 'lines' and 'plain'")) << trained.err;
+  // Of several, the first in the order of labels is the right answer.
+  const Outcome valid =
+      folder.run("classifier valid cls.data net.cfg backup/net_final.weights --json=v.json -quiet");
+  ASSERT_EQ(valid.code, 0) << valid.err;
+  const Outcome strict = train("-strict");
+  EXPECT_EQ(strict.code, 3);
+  EXPECT_TRUE(strict.says("4 of 12 images are of several classes")) << strict.err;
+}
+
+TEST_F(Classifier, WithoutAnEndTrainsUntilItIsInterrupted) {
+  write_cfg("net.cfg", 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (chdir(folder.path().c_str()) != 0) _exit(99);
+    const int out = open("out.txt", O_CREAT | O_WRONLY, 0600);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execl(LANTERN_PROGRAM, LANTERN_PROGRAM, "classifier", "train", "cls.data", "net.cfg",
+          "-dont_show", "-topk", nullptr);
+    _exit(98);
+  }
+  for (int i = 0; i < 3000 && slurp(folder / "out.txt").find("\n130, ") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  const std::string out = slurp(folder / "out.txt");
+  EXPECT_EQ(WEXITSTATUS(status), 130) << out;
+  EXPECT_NE(out.find("trains until it is interrupted"), std::string::npos) << out;
+  EXPECT_NE(out.find(" inf hours left"), std::string::npos) << out;
+  EXPECT_NE(out.find("Last accuracy top1"), std::string::npos) << out;
+  EXPECT_TRUE(folder.has("backup/net_last.weights"));
 }
 
 TEST_F(Classifier, TopKGoesIntoTheChartAndTheLog) {
@@ -311,7 +366,7 @@ TEST_F(Classifier, WhatDoesNotFitIsRefusedBeforeAnyWork) {
       {"labels.list", "lines\nbars\n", {"labels.list", "2 labels", "classes=3"}},
       {"labels.list", "lines\nbars\nbars\n", {"labels.list:3", "line 2"}},
       {"labels.list", "a1\nb1\nc1\n", {"none of its 12 images has a class"}},
-      {"train.list", "train/0_lines.png\nx.png\n", {"train.list:2", "1 of 2 images have no clear"}},
+      {"train.list", "train/0_lines.png\nx.png\n", {"train.list:2", "1 of 2 images have no class"}},
       {"cls.data", with(data, "labels.list", "none.list"), {"none.list"}},
       {"net.cfg", with(cfg, "[softmax]", "[avgpool]"), {"needs a [softmax] or [cost]"}},
       {"net.cfg", with(cfg, "burn_in=10", "ema_alpha=.9"), {"ema_alpha"}},

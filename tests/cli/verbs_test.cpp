@@ -52,5 +52,58 @@ TEST(Ops, CountsEveryLayer) {
   EXPECT_TRUE(outcome.prints("Floating Point Operations: 0.00 Bn\n"));
 }
 
+TEST(Ops, AGroupSeesItsOwnChannels) {
+  const WorkFolder folder;
+  put(folder / "net.cfg",
+      "[net]\nwidth=4\nheight=4\nchannels=8\n[convolutional]\nfilters=6\ngroups=2\nsize=1\n");
+  const Outcome outcome = folder.run("ops net.cfg");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // 16 places, 6 filters, 4 channels each, multiply and add
+  EXPECT_TRUE(outcome.prints("Floating Point Operations: 768\n")) << outcome.out;
+  EXPECT_TRUE(outcome.prints("    0 convolutional                  768\n")) << outcome.out;
+}
+
+TEST(Average, OfOneFileTwiceIsThatFile) {
+  const WorkFolder folder("38-batch-inference-every-image");
+  const Outcome outcome = folder.run("average net.cfg mean.weights fix.weights fix.weights");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(slurp(folder / "mean.weights"), slurp(folder / "fix.weights"));
+  put(folder / "cut.weights", slurp(folder / "fix.weights").substr(0, 100));
+  const Outcome cut = folder.run("average net.cfg out.weights fix.weights cut.weights");
+  EXPECT_EQ(cut.code, 3);
+  EXPECT_TRUE(cut.says("cut.weights")) << cut.err;
+  EXPECT_FALSE(folder.has("out.weights"));
+  EXPECT_EQ(folder.run("average net.cfg out.weights fix.weights").code, 2) << "of one";
+}
+
+TEST(Denormalize, WritesWeightsAndTheCfgThatFitsThem) {
+  const WorkFolder folder("38-batch-inference-every-image");
+  const Outcome outcome = folder.run("denormalize net.cfg fix.weights plain.weights");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(folder.run("partial plain.cfg plain.weights start.weights 1").code, 0);
+  const Outcome over = folder.run("denormalize net.cfg fix.weights net.weights");
+  EXPECT_EQ(over.code, 2);
+  EXPECT_TRUE(over.says("net.cfg would be written over what is read")) << over.err;
+  EXPECT_EQ(folder.run("denormalize net.cfg fix.weights fix.weights plain.cfg").code, 2);
+  EXPECT_EQ(folder.run("denormalize net.cfg fix.weights a.weights b.cfg").code, 0);
+  EXPECT_EQ(slurp(folder / "b.cfg"), slurp(folder / "plain.cfg"));
+}
+
+TEST(Speed, IsAMedianAndItsInverse) {
+  const WorkFolder folder("38-batch-inference-every-image");
+  const Outcome outcome = folder.run("speed net.cfg 5 -batch 3 -threads 1");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.prints("5 evaluations of 3 images, 2 to warm up")) << outcome.out;
+  const auto number = [&](const std::string& behind) {
+    const std::size_t end = outcome.out.find(behind);
+    const std::size_t start = outcome.out.rfind("Speed: ", end) + 7;
+    return std::stod(outcome.out.substr(start, end - start));
+  };
+  EXPECT_GT(number(" sec/eval (median)"), 0) << outcome.out;
+  EXPECT_GT(number(" Hz"), 0) << outcome.out;
+  for (const char* tics : {"0", "-3", "many"})
+    EXPECT_EQ(folder.run("speed net.cfg " + std::string(tics)).code, 2) << tics;
+}
+
 }  // namespace
 }  // namespace lantern::cli

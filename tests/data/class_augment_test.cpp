@@ -182,6 +182,16 @@ class ClassMixing : public ::testing::Test {
   ClassAugment augment_;
 };
 
+// reference/training.md 5.1: every class that fits 1 - eps, the others eps / (k - 1).
+TEST_F(ClassMixing, EveryClassOfAPictureIsTrue) {
+  set_.further[0] = {3, 4};
+  const Sample plain = make({.seed = 1});
+  EXPECT_EQ(plain.truth, (std::vector<float>{1, 0, 0, 1, 1}));
+  const Sample smooth = make({.seed = 1}, 0.2F);
+  const std::vector<float> want{0.8F, 0.05F, 0.05F, 0.8F, 0.8F};
+  for (std::size_t c = 0; c < want.size(); ++c) EXPECT_NEAR(smooth.truth[c], want[c], 1e-6) << c;
+}
+
 TEST_F(ClassMixing, LabelsAreWeightedByWhatIsShown) {
   for (const ClassMix mix : {ClassMix::kCutmix, ClassMix::kMosaic, ClassMix::kCutmixOrMosaic}) {
     augment_.mix = mix;

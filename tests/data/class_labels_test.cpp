@@ -35,7 +35,7 @@ TEST(ClassMatcher, FolderOrPartOfTheNameThenTheLongestSubstring) {
       {{"n01440764", "n01443537"}, "val/n01443537/n01443537_2.JPEG", {1}},
       {{"a", "b"}, "x/12.png", {}},
       {{"ab", "ba"}, "x/abba.png", {0, 1}},  // both fit alike
-      {{"cat", "dog"}, "dog/cat_3.png", {1, 0}},
+      {{"cat", "dog"}, "dog/cat_3.png", {0, 1}},
       {{"été", "hiver"}, "x/1_été.png", {0}},
   };
   for (const Path& path : paths) {
@@ -82,21 +82,23 @@ TEST_F(ClassList, ResolvesEveryImageOnceAndNamesTheOthers) {
                 "x/cat/1.png\nx/dog/2.png\nx/3.png\nx/cat/dog_4.png\nx/5.png\tdog\n"
                 "x/6.png\t0\nx/7.png\tcow\nx/8.png\t3\nx/cat/1.png\n");
   const ClassSet set = read_class_list("list.txt", matcher_);
-  EXPECT_THAT(set.images,
-              ElementsAre("x/cat/1.png", "x/dog/2.png", "x/5.png", "x/6.png", "x/cat/1.png"));
-  EXPECT_THAT(set.classes, ElementsAre(0, 1, 1, 0, 0));
-  EXPECT_THAT(set.counts, ElementsAre(3, 2, 0));
+  EXPECT_THAT(set.images, ElementsAre("x/cat/1.png", "x/dog/2.png", "x/cat/dog_4.png", "x/5.png",
+                                      "x/6.png", "x/cat/1.png"));
+  EXPECT_THAT(set.classes, ElementsAre(0, 1, 0, 1, 0, 0));
+  EXPECT_THAT(set.counts, ElementsAre(4, 3, 0));
+  ASSERT_EQ(set.further.size(), 1U);
+  EXPECT_THAT(set.further.at(2), ElementsAre(1));
   EXPECT_EQ(set.listed, 9);
-  ASSERT_EQ(set.issues.size(), 4U);
+  ASSERT_EQ(set.issues.size(), 3U);
   const std::string text = set.summary(matcher_.labels());
-  EXPECT_THAT(text, HasSubstr("5 images of 3 classes, 1 of them listed again"));
+  EXPECT_THAT(text, HasSubstr("6 images of 3 classes, 1 of them listed again"));
   EXPECT_THAT(text, HasSubstr("1 classes without an image: owl"));
   EXPECT_THAT(text, HasSubstr("3 images with no class are left out"));
   EXPECT_THAT(text, HasSubstr("x/3.png: no label is part of its path"));
   EXPECT_THAT(text, HasSubstr("x/7.png: 'cow' is no label and no class number"));
   EXPECT_THAT(text, HasSubstr("x/8.png: '3' is no label and no class number"));
-  EXPECT_THAT(text, HasSubstr("1 images with several classes"));
-  EXPECT_THAT(text, HasSubstr("x/cat/dog_4.png: 'cat' and 'dog' fit alike"));
+  EXPECT_THAT(text, HasSubstr("1 images are of several classes"));
+  EXPECT_THAT(text, HasSubstr("x/cat/dog_4.png: 'cat' and 'dog'"));
 }
 
 TEST_F(ClassList, TooManyWithoutAClassAreOneError) {
@@ -112,6 +114,16 @@ TEST_F(ClassList, TooManyWithoutAClassAreOneError) {
       EXPECT_THAT(error.what(), HasSubstr("list.txt:3"));
       EXPECT_THAT(error.what(), HasSubstr("1 of 3 images"));
     }
+  }
+  folder_.write("several.txt", "x/owl/1.png\nx/cat/dog_2.png\n");
+  const ClassSet several = read_class_list("several.txt", matcher_);
+  check_class_limit(several, 0, false);
+  try {
+    check_class_limit(several, 1, true);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("several.txt:2"));
+    EXPECT_THAT(error.what(), HasSubstr("'cat' and 'dog'"));
   }
   folder_.write("none.txt", "x/1.png\n");
   EXPECT_THROW(read_class_list("none.txt", matcher_), Error);

@@ -1,9 +1,12 @@
 #include "exec/budget_nets.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "core/diagnostics.hpp"
 #include "core/rng.hpp"
+#include "exec/block_nets.hpp"
 #include "exec/small_network.hpp"
 
 namespace lantern::test {
@@ -197,16 +200,34 @@ num=3
 
 }  // namespace
 
+bool full_run() { return std::getenv("LANTERN_FULL") != nullptr; }
+
 std::vector<BudgetNet> budget_nets() {
-  return {
+  std::vector<BudgetNet> nets{
       {"dropout", kDropout, 0},
       {"recurrent", kRecurrent, 0},
+      {"grouped-bottlenecks", grouped_bottlenecks_cfg(), 0},
+      {"mixed-kernels", mixed_kernels_cfg(), 0},
+      {"permuted-scales", permuted_scales_cfg(), 0},
+      {"split-residuals", split_residuals_cfg(), 0},
+      {"cross-iteration-norms", cross_iteration_norms_cfg(), 0},
+      {"dropped-blocks", dropped_blocks_cfg(), 0},
+      {"weighted-sums", weighted_sums_cfg(), 0},
       {"yolov3-tiny", "yolov3-tiny.cfg", 96},
       {"yolov4-tiny", "yolov4-tiny.cfg", 96},
       {"yolov3-spp", "yolov3-spp.cfg", 64},
       {"yolov4", "yolov4.cfg", 64},
       {"yolov4-csp", "yolov4-csp.cfg", 64},
   };
+  // The published ones, where the larger data lies beside the checkout.
+  const std::filesystem::path shared = LANTERN_SOURCE_DIR "/../shared/cfg/threads/";
+  for (const char* name : {"csp/csresnext50", "equivalents/mixnet_m", "equivalents/spinenet49",
+                           "csp/csdarknet53-omega", "equivalents/csdarknet53-ws"}) {
+    const std::filesystem::path path = shared / (std::string(name) + ".cfg");
+    if (full_run() && std::filesystem::exists(path))
+      nets.push_back({path.stem().string(), path.string(), 64});
+  }
+  return nets;
 }
 
 layers::Network load(const BudgetNet& net) {
@@ -216,31 +237,58 @@ layers::Network load(const BudgetNet& net) {
     network = layers::load_network(net.name, net.cfg, diagnostics);
     diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
   } else {
-    network = layers::load_network_file(LANTERN_TEST_DATA "/cfg/" + net.cfg);
+    // An absolute path stays what it is.
+    network = layers::load_network_file(std::filesystem::path(LANTERN_TEST_DATA "/cfg") / net.cfg,
+                                        {.batch = 8, .subdivisions = 1});
   }
   return net.size > 0 ? layers::resized(network, net.size, net.size) : network;
 }
 
+namespace {
+void one_class(Rng& rng, std::span<float> truth, std::int64_t images) {
+  std::ranges::fill(truth, 0.0F);
+  const std::size_t classes = truth.size() / static_cast<std::size_t>(images);
+  for (std::size_t at = 0; at < truth.size(); at += classes)
+    truth[at +
+          static_cast<std::size_t>(rng.uniform_int(0, static_cast<std::int64_t>(classes) - 1))] = 1;
+}
+}  // namespace
+
 std::vector<float> trained_state(const layers::Network& network, const exec::ModelOptions& options,
                                  int iterations) {
-  exec::Model model(network, options);
+  return trained_state(network, options, exec::compile(network, options), iterations);
+}
+
+std::vector<float> trained_state(const layers::Network& network, const exec::ModelOptions& options,
+                                 exec::Compiled compiled, int iterations) {
+  exec::Model model(network, options, std::move(compiled));
   model.initialise(7);
   const std::int64_t images = options.mini_batch;
   const std::int64_t truth_floats = model.lowered().truth_floats;
   std::vector<float> pixels(static_cast<std::size_t>(images * network.input().elements()));
   std::vector<float> truth(static_cast<std::size_t>(images * truth_floats));
+  const bool is_classifier =
+      std::holds_alternative<layers::SoftmaxSpec>(network.layers.back().spec);
   for (int i = 1; i <= iterations; ++i) {
     Rng rng(11, "images", static_cast<std::uint32_t>(i));
     for (float& value : pixels) value = rng.uniform();
-    random_truth(rng, truth, images);
-    const ops::RunContext context{.seed = 3,
-                                  .iteration = i,
-                                  .learning_rate = 0.001F,
-                                  .momentum = 0.9F,
-                                  .decay = 0.0005F,
-                                  .batch = static_cast<float>(images),
-                                  .max_iterations = 100};
-    model.run_mini_batch(pixels, truth, context);
+    if (is_classifier) {
+      one_class(rng, truth, images);
+    } else {
+      random_truth(rng, truth, images);
+    }
+    ops::RunContext context{.seed = 3,
+                            .iteration = i,
+                            .learning_rate = 0.001F,
+                            .momentum = 0.9F,
+                            .decay = 0.0005F,
+                            .batch = static_cast<float>(images * network.net.subdivisions),
+                            .max_iterations = 100};
+    for (int s = 0; s < network.net.subdivisions; ++s) {
+      context.subdivision = s;
+      if (s > 0) std::ranges::reverse(pixels);  // other pictures
+      model.run_mini_batch(pixels, truth, context);
+    }
     model.update(context);
   }
   std::vector<float> all;
