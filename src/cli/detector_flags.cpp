@@ -55,8 +55,9 @@ constexpr std::array kDetectorFlags{
          .min = 0},
     Flag{.name = "on_nan",
          .kind = ValueKind::kText,
-         .value = "stop|skip",
-         .doc = "when the loss is not finite (default on_nan= of the cfg, else stop)",
+         .value = "stop|skip|rollback",
+         .doc = "when the loss is not finite: end, drop the iteration, or go back to the last "
+                "checkpoint with half the learning rate (default on_nan= of the cfg, else stop)",
          .used_by = "train"},
     Flag{.name = "strict", .doc = "the first bad label or image ends the run", .used_by = "train"},
     Flag{.name = "gpus",
@@ -102,9 +103,10 @@ constexpr std::array kDetectorFlags{
     Flag{.name = "resume",
          .kind = ValueKind::kOptionalText,
          .value = "FILE",
-         .used_by = "train",
-         .refusal = "this version keeps no complete state; give the _last.weights file as weights, "
-                    "the iteration goes on from there"},
+         .doc = "go on from the complete state of an earlier run, with the bits that it would have "
+                "had: FILE (.state, or the .weights beside it), that of the weights given, or the "
+                "newest in the backup folder",
+         .used_by = "train"},
     Flag{.name = "run_dir",
          .kind = ValueKind::kText,
          .value = "DIR",

@@ -12,12 +12,8 @@ namespace {
 
 std::string on_nan_word(const Arguments& arguments) {
   const std::string word = arguments.text("on_nan");
-  if (word == "rollback") {
-    throw Error(ErrorCode::kUsage, "",
-                "-on_nan rollback is not available: this version can stop or skip");
-  }
-  if (!word.empty() && word != "stop" && word != "skip") {
-    throw Error(ErrorCode::kUsage, "", "-on_nan is '{}', want stop or skip", word);
+  if (!word.empty() && word != "stop" && word != "skip" && word != "rollback") {
+    throw Error(ErrorCode::kUsage, "", "-on_nan is '{}', want stop, skip or rollback", word);
   }
   return word;
 }
@@ -56,6 +52,7 @@ train::TrainSettings read_train_settings(const Arguments& arguments) {
                                 .trace_file = arguments.text("trace"),
                                 .show_images = show_images(arguments)};
   if (arguments.positionals.size() > 2) settings.weights_file = arguments.positionals[2];
+  if (arguments.has("resume")) settings.resume = arguments.text("resume");
   if (const auto seed = arguments.given_integer("seed")) {
     settings.seed = static_cast<std::uint64_t>(*seed);
   }

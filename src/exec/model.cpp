@@ -114,16 +114,22 @@ void Model::get_parameter(std::size_t binding, std::span<float> values) const {
 }
 
 std::span<const float> Model::view_parameter(std::size_t binding) const {
-  const graph::TensorId tensor = lowered_.parameters[binding].tensor;
-  const auto count = static_cast<std::size_t>(lowered_.graph.type(tensor).shape.elements());
+  return view(lowered_.parameters[binding].tensor);
+}
+
+std::span<const float> Model::view(graph::TensorId tensor) const {
+  const std::span<float> values =
+      room_for(static_cast<std::size_t>(lowered_.graph.type(tensor).shape.elements()));
+  executor_->read(tensor, values);
+  return values;
+}
+
+std::span<float> Model::room_for(std::size_t count) const {
   const std::span<std::byte> room = executor_->transients();
-  std::span<float> values(reinterpret_cast<float*>(room.data()), room.size() / sizeof(float));
-  if (values.size() < count) {
-    view_.resize(count);
-    values = view_;
-  }
-  executor_->read(tensor, values.first(count));
-  return values.first(count);
+  const std::span<float> values(reinterpret_cast<float*>(room.data()), room.size() / sizeof(float));
+  if (values.size() >= count) return values.first(count);
+  view_.resize(std::max(view_.size(), count));
+  return std::span(view_).first(count);
 }
 
 namespace {

@@ -93,6 +93,10 @@ class Model {
   /// The same, into memory that the next call or program uses otherwise: no more than the network
   /// has anyway.
   std::span<const float> view_parameter(std::size_t binding) const;
+  /// The same of any float tensor that stays between iterations.
+  std::span<const float> view(graph::TensorId tensor) const;
+  /// So much of that memory.
+  std::span<float> room_for(std::size_t count) const;
 
   /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over
   /// subdivisions.

@@ -66,12 +66,15 @@ LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path
 }
 
 void save_weights(const exec::Model& model, const std::filesystem::path& path,
-                  const WeightsHeader& header) {
+                  const WeightsHeader& header, WhichWeights which) {
   LANTERN_ASSERT(model.lowered().folded.empty(), "folded weights are not those of a file");
   const WeightsLayout layout = weights_layout(model.network());
   write_weights(path, header, layout, [&](std::size_t i, std::size_t k) {
-    return model.view_parameter(
-        binding_of(model.lowered(), layout[i].layer, layout[i].arrays[k].name));
+    const std::size_t binding =
+        binding_of(model.lowered(), layout[i].layer, layout[i].arrays[k].name);
+    const std::optional<graph::TensorId> average = model.lowered().parameters[binding].average;
+    return which == WhichWeights::kAveraged && average ? model.view(*average)
+                                                       : model.view_parameter(binding);
   });
 }
 

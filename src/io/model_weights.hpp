@@ -20,8 +20,12 @@ struct LoadedWeights {
 /// but for evaluation scales that it does not have are 1.
 LoadedWeights load_weights(exec::Model& model, const std::filesystem::path& path, Purpose purpose,
                            Diagnostics& warnings);
+enum class WhichWeights : std::uint8_t {
+  kTrained,
+  kAveraged,  ///< where there is an average of them (ema_alpha)
+};
 /// Writes the model's parameters, atomically.
 void save_weights(const exec::Model& model, const std::filesystem::path& path,
-                  const WeightsHeader& header);
+                  const WeightsHeader& header, WhichWeights which = WhichWeights::kTrained);
 
 }  // namespace lantern::io

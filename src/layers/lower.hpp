@@ -49,7 +49,8 @@ struct ParameterBinding {
   std::optional<graph::TensorId> next;  ///< rolling statistics: the shadow that `update` commits
   std::optional<graph::TensorId>
       second_moment;  ///< Adam: mean of squares; `momentum` then holds the first moment
-  std::optional<UniformStart> start;  ///< where reference/training.md 9.4 has a law of its own
+  std::optional<graph::TensorId> average;  ///< of the weights so far, with ema_alpha
+  std::optional<UniformStart> start;       ///< where reference/training.md 9.4 has a law of its own
 };
 
 /// A layer that adds to the cost of the mini-batch.

@@ -27,6 +27,12 @@ std::int64_t first_update(const Network& network, const Layer& layer) {
       first, static_cast<std::int64_t>(layer.common.burnin_update) * network.net.burn_in);
 }
 
+// ema_alpha averages what convolutions are trained to, no statistics (reference/training.md 11).
+bool is_averaged(const Layer& layer, std::string_view array) {
+  return std::holds_alternative<ConvolutionalSpec>(layer.spec) &&
+         (array == "weights" || array == "biases" || array == "scales");
+}
+
 // What the step reads in place of the gradient of weights that are tied to each other or centred.
 TensorId filter_gradient(const Network& network, Lowered& lowered, const ParameterBinding& binding,
                          const ops::TiedFiltersParams& params) {
@@ -107,6 +113,14 @@ void lower_update(const Network& network, Lowered& lowered) {
       if (tied.tie != ops::FilterTie::kNone) {
         graph.add_op_to(ops::kTieFilters, std::make_shared<const ops::TiedFiltersParams>(tied), {},
                         {binding.tensor}, {true}, ProgramKind::kUpdate, binding.layer);
+      }
+      if (network.net.ema_alpha > 0 && is_averaged(layer, binding.array)) {
+        binding.average = graph.add_tensor(graph.tensor(binding.tensor).name + ".average",
+                                           graph.type(binding.tensor), Role::kState);
+        auto params = std::make_shared<ops::AverageParams>();
+        params->alpha = network.net.ema_alpha;
+        graph.add_op_to(ops::kAverageStep, params, {}, {binding.tensor, *binding.average},
+                        {true, true}, ProgramKind::kUpdate, binding.layer);
       }
     }
     if (binding.next) {

@@ -14,6 +14,14 @@
 
 namespace lantern::ops {
 
+/// What an update does with the averaged weights (ema_alpha of [net]).
+enum class Averaging : std::uint8_t {
+  kOff,
+  kStart,   ///< the average becomes the weights
+  kFollow,  ///< it follows the weights
+  kApply,   ///< the weights become it
+};
+
 /// What changes from run to run of a program. Everything else is fixed when the kernel is made.
 struct RunContext {
   /// Images this run handles, counted within the mini-batch (see KernelChoice::images).
@@ -35,6 +43,7 @@ struct RunContext {
   float batch = 1;  ///< images of one update; divides the gradients
   std::int64_t max_iterations = 0;
   std::int64_t burn_in = 0;
+  Averaging averaging = Averaging::kOff;
 };
 
 /// One op made ready to run. Operands come in the order inputs, outputs, scratch; those divided

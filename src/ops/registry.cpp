@@ -96,6 +96,7 @@ std::span<const KernelEntry> kernel_table() {
       KernelEntry{&kDropoutForward, choose_dropout_forward},
       KernelEntry{&kExcitation, choose_excitation},
       KernelEntry{&kFilterGradient, choose_filter_gradient},
+      KernelEntry{&kAverageStep, choose_average_step},
       KernelEntry{&kFiniteCheck, choose_finite_check},
       KernelEntry{&kGaussianForward, choose_gaussian_forward},
       KernelEntry{&kGaussianLoss, choose_gaussian_loss},

@@ -114,7 +114,7 @@ RunSetup set_up_classifier(const TrainSettings& settings, Console& console) {
   diagnostics.throw_if_errors(ErrorCode::kInvalidConfig);
   for (const Diagnostics::Entry& entry : diagnostics.entries())
     log::warning("{}: {}", entry.where, entry.message);
-  prepare_output(run, console);
+  prepare_output(run, settings, console);
 
   const data::ClassMatcher matcher(run.names, labels_path);
   const double limit = static_cast<double>(net.bad_data_limit) / 100;

@@ -104,7 +104,7 @@ RunSetup set_up_detector(const TrainSettings& settings, Console& console) {
   for (const Diagnostics::Entry& entry : diagnostics.entries())
     log::warning("{}: {}", entry.where, entry.message);
 
-  prepare_output(run, console);
+  prepare_output(run, settings, console);
   const data::AugmentSpec augment = augment_of(run.network.net, head, settings, console);
 
   // Both lists are read before anything is made: an empty validation list must not surface hours

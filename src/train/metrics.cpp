@@ -94,16 +94,62 @@ void Metrics::write_line(const std::string& line) {
 }
 
 void Metrics::add_evaluation(std::int64_t iteration, const Measured& measured) {
-  for (const auto& [name, value] : measured.percents) {
-    auto series = std::ranges::find(chart_.percents, name, &draw::PercentSeries::name);
-    if (series == chart_.percents.end()) {
-      series = chart_.percents.insert(series, draw::PercentSeries{name, {}});
-    }
-    series->points.push_back({iteration, value});
-  }
   nlohmann::json line{{"schema", 1}, {"iteration", iteration}};
   for (const auto& [key, value] : measured.numbers) line[key] = number(value);
+  for (const auto& [name, value] : measured.percents) {
+    add_percent(iteration, name, value);
+    line["percents"][name] = number(value);
+  }
   write_line(line.dump());
+}
+
+void Metrics::add_percent(std::int64_t iteration, const std::string& name, double value) {
+  auto series = std::ranges::find(chart_.percents, name, &draw::PercentSeries::name);
+  if (series == chart_.percents.end())
+    series = chart_.percents.insert(series, draw::PercentSeries{name, {}});
+  series->points.push_back({iteration, value});
+}
+
+void Metrics::forget_after(std::int64_t iteration) {
+  const auto later = [&](const auto& point) { return point.iteration > iteration; };
+  std::erase_if(chart_.losses, later);
+  std::erase_if(chart_.rates, later);
+  for (draw::PercentSeries& series : chart_.percents) std::erase_if(series.points, later);
+}
+
+void Metrics::go_on_from(std::int64_t iteration) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(log_path_, code)) return;
+  std::ifstream log(log_path_, std::ios::binary);
+  std::uintmax_t kept = 0;  // bytes up to the last line of this iteration
+  std::uintmax_t read = 0;
+  for (std::string text; std::getline(log, text);) {
+    read += text.size() + 1;
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("iteration") || !line["iteration"].is_number_integer())
+      continue;
+    const auto t = line["iteration"].get<std::int64_t>();
+    if (t > iteration) continue;
+    kept = read;
+    const auto value = [&](const char* key) {
+      return line.contains(key) && line[key].is_number() ? line[key].get<double>() : std::nan("");
+    };
+    if (line.contains("loss")) {
+      // Of an earlier run, or of what was rolled back.
+      if (!chart_.losses.empty() && t <= chart_.losses.back().iteration) forget_after(t - 1);
+      chart_.losses.push_back({t, value("loss"), value("average_loss")});
+      chart_.rates.push_back({t, value("rate")});
+    }
+    if (!line.contains("percents") || !line["percents"].is_object()) continue;
+    for (const auto& [name, percent] : line["percents"].items()) {
+      if (percent.is_number()) add_percent(t, name, percent.get<double>());
+    }
+  }
+  if (kept >= log_bytes_) return;
+  log_.close();
+  std::filesystem::resize_file(log_path_, kept, code);
+  log_.open(log_path_, std::ios::app);
+  log_bytes_ = kept;
 }
 
 void Metrics::draw_chart(std::optional<double> hours_left) {

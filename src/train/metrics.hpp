@@ -32,6 +32,11 @@ class Metrics {
   Metrics(std::filesystem::path log, std::filesystem::path chart, std::string title,
           std::int64_t max_iterations, double max_chart_loss);
 
+  /// The run goes on behind `iteration`: what the log says of later ones is cut off, the rest is in
+  /// the chart again.
+  void go_on_from(std::int64_t iteration);
+  /// Takes the points behind `iteration` out of the chart.
+  void forget_after(std::int64_t iteration);
   /// A log that cannot be written any more (full disk) ends with its last whole line and a warning.
   void add(const IterationRecord& record);
   void add_evaluation(std::int64_t iteration, const Measured& measured);
@@ -42,6 +47,7 @@ class Metrics {
   const draw::ChartData& chart_data() const { return chart_; }
 
  private:
+  void add_percent(std::int64_t iteration, const std::string& name, double value);
   void write_line(const std::string& line);
   std::filesystem::path log_path_, chart_path_;
   std::ofstream log_;

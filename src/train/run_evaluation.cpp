@@ -9,14 +9,15 @@
 
 namespace lantern::train {
 
-void RunEvaluation::after_iteration(const exec::Model& model, std::int64_t t, std::uint64_t seen,
+void RunEvaluation::after_iteration(const exec::Model& model, io::TrainingState& state,
                                     Checkpoints& checkpoints, Metrics& metrics) {
   if (setup_.evaluation == nullptr) return;
   TrainingEvaluation& evaluation = *setup_.evaluation;
   const std::int64_t end = setup_.is_endless() ? std::numeric_limits<std::int64_t>::max()
                                                : setup_.network.net.max_batches;
-  if (t < evaluation.next_after(last_) && t != end) return;
-  last_ = t;
+  const std::int64_t t = state.iteration;
+  if (t < evaluation.next_after(state.last_evaluation) && t != end) return;
+  state.last_evaluation = t;
   Measured measured;
   try {
     const std::unique_ptr<exec::Model> forward = memory_.evaluation_model();
@@ -27,11 +28,11 @@ void RunEvaluation::after_iteration(const exec::Model& model, std::int64_t t, st
   }
   metrics.add_evaluation(t, measured);
   const double value = measured.percents.front().second;
-  if (!best_ || value >= *best_) {
-    best_ = value;
-    checkpoints.save(model, "best", seen);
+  if (!state.best || value >= *state.best) {
+    state.best = value;
+    checkpoints.save(model, "best", state);
   }
-  console_.line(evaluation.line(measured, *best_, std::min(evaluation.next_after(t), end)));
+  console_.line(evaluation.line(measured, *state.best, std::min(evaluation.next_after(t), end)));
 }
 
 }  // namespace lantern::train

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "layers/compatibility.hpp"
+#include "train/resume.hpp"
 #include "train/schedule.hpp"
 
 namespace lantern::train {
@@ -48,7 +50,7 @@ void name_idle_keys(const layers::NetSpec& net, Console& console) {
 }
 
 // Refuses by name what this version does not train with.
-void check_settings(const layers::Network& network, const TrainSettings& settings) {
+void check_settings(const layers::Network& network) {
   const layers::NetSpec& net = network.net;
   check(schedule_of(net), network.path);
   const auto sequences = [&](bool asked, const char* key) {
@@ -60,16 +62,9 @@ void check_settings(const layers::Network& network, const TrainSettings& setting
   };
   sequences(net.time_steps > 1, "time_steps");
   sequences(net.track != 0, "track");
-  const bool rollback = settings.on_nan.empty() ? net.on_nan == layers::OnNan::kRollback
-                                                : settings.on_nan == "rollback";
-  if (rollback) {
-    throw Error(ErrorCode::kUsage, "",
-                "on_nan=rollback is not supported by this version: use stop or skip");
-  }
   const auto no = [&](bool asked, std::string_view key) {
     if (asked) layers::refuse_net_key(network.path, key);
   };
-  no(net.ema_alpha > 0, "ema_alpha");
   no(net.contrastive != 0, "contrastive");
   no(net.loss_scale != 1, "loss_scale");
 }
@@ -81,15 +76,22 @@ RunSetup read_run_files(const TrainSettings& settings, Console& console, Diagnos
   run.network = layers::load_network_file(settings.cfg_file);
   name_idle_keys(run.network.net, console);
   run.data_file = data::read_data_file(settings.data_file, diagnostics);
-  check_settings(run.network, settings);
+  check_settings(run.network);
   const std::string file_name = fs::path(settings.cfg_file).filename().string();
   run.base = file_name.substr(0, file_name.find('.'));
+  // What comes through a pipe can be read once only.
+  if (kind_unless_file(settings.cfg_file).empty())
+    run.cfg_hash = io::text_hash(read_file(settings.cfg_file, 64_MiB));
   run.seed = settings.seed.value_or(static_cast<std::uint64_t>(run.network.net.seed));
   return run;
 }
 
-void prepare_output(RunSetup& run, Console& console) {
+void prepare_output(RunSetup& run, const TrainSettings& settings, Console& console) {
   run.backup = prepare_backup(run.data_file.file("backup", "/backup/"), console);
+  if (!settings.resume) return;
+  run.resumed = find_state(run, settings);
+  check_state(run, settings, console);
+  run.seed = run.resumed->state.seed;
 }
 
 void check_some_image_exists(const fs::path& list, std::span<const std::string> images,
@@ -103,8 +105,10 @@ void check_some_image_exists(const fs::path& list, std::span<const std::string> 
   }
 }
 
-bool skips_non_finite(const layers::NetSpec& net, const TrainSettings& settings) {
-  return settings.on_nan.empty() ? net.on_nan == layers::OnNan::kSkip : settings.on_nan == "skip";
+layers::OnNan on_nan(const layers::NetSpec& net, const TrainSettings& settings) {
+  if (settings.on_nan.empty()) return net.on_nan;
+  if (settings.on_nan == "rollback") return layers::OnNan::kRollback;
+  return settings.on_nan == "skip" ? layers::OnNan::kSkip : layers::OnNan::kStop;
 }
 
 }  // namespace lantern::train

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "data/lists.hpp"
 #include "data/sample_maker.hpp"
+#include "io/training_state.hpp"
 #include "layers/network.hpp"
 #include "train/train_settings.hpp"
 #include "train/training_evaluation.hpp"
@@ -16,6 +18,12 @@
 namespace lantern::train {
 
 enum class NetworkKind : std::uint8_t { kDetector, kClassifier };
+
+/// A state file and what its header says.
+struct SavedState {
+  std::filesystem::path path;
+  io::TrainingState state;
+};
 
 /// Everything a training reads before its first iteration, checked.
 struct RunSetup {
@@ -31,6 +39,8 @@ struct RunSetup {
   float random = 0;  ///< multi-scale range of the last head
   int classes = 0;
   std::uint64_t seed = 0;
+  std::string cfg_hash;
+  std::optional<SavedState> resumed;               ///< what the run goes on from
   std::shared_ptr<TrainingEvaluation> evaluation;  ///< null: off
   std::int64_t save_weights = 10000;
   std::int64_t save_last = 100;
@@ -45,15 +55,15 @@ struct RunSetup {
 /// Warnings about the .data file stay in `diagnostics`. Throws an Error that says what is wrong and
 /// where; notices go to the console.
 RunSetup read_run_files(const TrainSettings& settings, Console& console, Diagnostics& diagnostics);
-/// The folder of `backup=`, which is made when it is missing and proven to be writable.
-void prepare_output(RunSetup& run, Console& console);
+/// The folder of `backup=`, which is made when it is missing and proven to be writable; with
+/// -resume the state in it that the run goes on from, and the seed of that run.
+void prepare_output(RunSetup& run, const TrainSettings& settings, Console& console);
 /// Throws kInvalidData unless one of the images is there: known now and not after hours.
 /// `flag` is what needs them.
 void check_some_image_exists(const std::filesystem::path& list, std::span<const std::string> images,
                              std::string_view flag);
 
-/// An iteration with a loss that is not finite is dropped, not the end; the flag decides before the
-/// key.
-bool skips_non_finite(const layers::NetSpec& net, const TrainSettings& settings);
+/// What a loss that is not finite leads to; the flag decides before the key.
+layers::OnNan on_nan(const layers::NetSpec& net, const TrainSettings& settings);
 
 }  // namespace lantern::train

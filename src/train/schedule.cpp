@@ -22,6 +22,16 @@ Schedule schedule_of(const layers::NetSpec& net) {
   return schedule;
 }
 
+ops::Averaging averaging_at(const layers::NetSpec& net, std::int64_t iteration, bool started) {
+  using ops::Averaging;
+  if (net.ema_alpha <= 0 || net.max_batches <= 0 || iteration < net.max_batches / 2)
+    return Averaging::kOff;
+  if (!started) return Averaging::kStart;
+  const std::int64_t apply = net.max_batches - 1000;
+  if (iteration == apply) return Averaging::kApply;
+  return iteration < apply ? Averaging::kFollow : Averaging::kOff;
+}
+
 MultiScale multi_scale_of(const layers::Network& network, float random, std::uint64_t seed) {
   const layers::NetSpec& net = network.net;
   MultiScale scale{.net = {net.width, net.height},

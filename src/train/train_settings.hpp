@@ -28,7 +28,10 @@ struct TrainSettings {
   int threads = 1;      ///< compute team
   int loader_threads = 1;
   std::optional<std::uint64_t> seed;
-  std::string on_nan;      ///< empty: the cfg's; "stop" or "skip"
+  std::string on_nan;  ///< empty: the cfg's; "stop", "skip" or "rollback"
+  /// Go on from the complete state of an earlier run: this file, or, empty, that of `weights_file`,
+  /// or the newest in the backup folder.
+  std::optional<std::string> resume;
   std::string log_file;    ///< metrics as JSON lines; empty: <backup>/<base>_metrics.jsonl
   std::string chart_file;  ///< empty: <backup>/chart_<base>.png
   /// Of the flags of the same name; empty: the cfg's.

@@ -37,12 +37,23 @@ struct AdamParams final : graph::OpParams {
 /// Input gradient; outputs w, m and v are updated in place. All four share one layout.
 extern const graph::OpDef kAdamStep;
 
+struct AverageParams final : graph::OpParams {
+  float alpha = 0;
+  std::string describe() const override;
+};
+
+/// One step of the exponential moving average of weights, reference/training.md section 11, behind
+/// the step that changes them: average = alpha * average + (1 - alpha) * w, as
+/// RunContext::averaging says. Outputs w and average are updated in place and share one layout.
+extern const graph::OpDef kAverageStep;
+
 /// Inputs: parameter gradients; output f32 [count], 1 where a gradient holds NaN or infinity, else
 /// 0.
 extern const graph::OpDef kFiniteCheck;
 
 KernelChoice choose_sgd_step(const graph::Op& op, const SelectContext& context);
 KernelChoice choose_adam_step(const graph::Op& op, const SelectContext& context);
+KernelChoice choose_average_step(const graph::Op& op, const SelectContext& context);
 KernelChoice choose_finite_check(const graph::Op& op, const SelectContext& context);
 
 }  // namespace lantern::ops

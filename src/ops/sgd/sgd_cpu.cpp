@@ -22,8 +22,11 @@ std::string AdamParams::describe() const {
                      epsilon, decays, rate_factor, clip > 0 ? fmt::format(" clip={}", clip) : "");
 }
 
+std::string AverageParams::describe() const { return fmt::format("alpha={}", alpha); }
+
 const graph::OpDef kSgdStep{.name = "sgd_step"};
 const graph::OpDef kAdamStep{.name = "adam_step"};
+const graph::OpDef kAverageStep{.name = "average_step"};
 const graph::OpDef kFiniteCheck{.name = "finite_check"};
 
 namespace {
@@ -103,6 +106,29 @@ KernelChoice choose_adam_step(const graph::Op& op, const SelectContext& context)
                     w[i] += rate * (mean[i] / correction1) / (root + epsilon);
                     if (clip > 0) w[i] = std::clamp(w[i], -clip, clip);
                   }
+                });
+              })};
+}
+
+KernelChoice choose_average_step(const graph::Op& op, const SelectContext& context) {
+  const Layout layout = context.layout(op.outputs[0]).value_or(Layout{});
+  const std::int64_t count = padded_count(context, op.outputs[0], layout);
+  return {.name = "cpu",
+          .outputs = {layout, layout},
+          .kernel = make_kernel(
+              [count, threads = context.threads, alpha = op.params_as<AverageParams>().alpha](
+                  std::span<void* const> o, const RunContext& run) {
+                if (run.averaging == Averaging::kOff) return;
+                auto* w = static_cast<float*>(o[0]);
+                auto* average = static_cast<float*>(o[1]);
+                const float keep = run.averaging == Averaging::kStart ? 0.0F : alpha;
+                parallel_ranges(count, threads, [&](std::int64_t begin, std::int64_t end) {
+                  if (run.averaging == Averaging::kApply) {
+                    std::copy(average + begin, average + end, w + begin);
+                    return;
+                  }
+                  for (std::int64_t i = begin; i < end; ++i)
+                    average[i] = keep == 0 ? w[i] : keep * average[i] + (1 - keep) * w[i];
                 });
               })};
 }

@@ -1,0 +1,207 @@
+// A training that is killed and resumed computes the bits of one that was not.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "cli/program.hpp"
+#include "core/rng.hpp"
+
+namespace lantern::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string with(std::string cfg, const std::string& key, const std::string& value) {
+  const std::size_t at = cfg.find("\n" + key + "=");
+  if (at == std::string::npos) return "[net]\n" + key + "=" + value + cfg.substr(cfg.find('\n'));
+  const std::size_t end = cfg.find('\n', at + 1);
+  return cfg.replace(at + 1, end - at - 1, key + "=" + value);
+}
+
+void save_every(int iterations, const WorkFolder& folder) {
+  put(folder / "obj.data", slurp(folder / "obj.data") + "savelast=" + std::to_string(iterations) +
+                               "\nsaveweights=100000\n");
+}
+
+pid_t start(const WorkFolder& folder, const std::vector<std::string>& more) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  if (chdir(folder.path().c_str()) != 0) _exit(99);
+  const int out = open("out.txt", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+  dup2(out, STDOUT_FILENO);
+  dup2(out, STDERR_FILENO);
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  std::vector<std::string> args{LANTERN_PROGRAM, "detector", "train", "obj.data", "net.cfg"};
+  args.insert(args.end(), more.begin(), more.end());
+  std::vector<char*> raw;
+  for (std::string& arg : args) raw.push_back(arg.data());
+  raw.push_back(nullptr);
+  execv(LANTERN_PROGRAM, raw.data());
+  _exit(98);
+}
+
+/// Kills the run some time after its first iteration; false when it came to its end before.
+bool kill_after(const WorkFolder& folder, pid_t child, milliseconds wait) {
+  const auto has_ended = [&] {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == 0) return false;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << slurp(folder / "out.txt");
+    return true;
+  };
+  for (int i = 0; i < 6000; ++i) {
+    if (slurp(folder / "out.txt").find("avg loss") != std::string::npos) break;
+    if (has_ended()) return false;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  std::this_thread::sleep_for(wait);
+  if (has_ended()) return false;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return true;
+}
+
+struct Variant {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> keys;
+  int save_every;
+  int kills;
+  int longest_wait_ms;
+};
+
+class Resume : public ::testing::TestWithParam<Variant> {};
+
+TEST_P(Resume, GivesTheBitsOfAnUnbrokenRun) {
+  const Variant& variant = GetParam();
+  const WorkFolder whole("39-no-display");
+  const WorkFolder broken("39-no-display");
+  std::string cfg = slurp(whole / "net.cfg");
+  for (const auto& [key, value] : variant.keys) cfg = with(cfg, key, value);
+  for (const WorkFolder* folder : {&whole, &broken}) {
+    put(*folder / "net.cfg", cfg);
+    save_every(variant.save_every, *folder);
+  }
+  const Outcome unbroken = whole.run("detector train obj.data net.cfg -threads 2 -map");
+  ASSERT_EQ(unbroken.code, 0) << unbroken.err;
+
+  Rng rng(20261201, "kill");
+  int kills = 0;
+  while (kills < variant.kills) {
+    std::vector<std::string> flags{"-threads", "2", "-map", "-loader_threads",
+                                   std::to_string(1 << (kills % 3))};
+    if (broken.has("backup/net_last.state")) flags.emplace_back("-resume");
+    const auto wait = milliseconds(rng.uniform_int(0, variant.longest_wait_ms));
+    if (!kill_after(broken, start(broken, flags), wait)) break;
+    ++kills;
+  }
+  EXPECT_EQ(kills, variant.kills) << "the run was over too soon to be killed so often";
+  const Outcome rest = broken.run("detector train obj.data net.cfg -threads 2 -map -resume");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  for (const std::string file : {"net_final.weights", "net_final.state", "net_best.weights"}) {
+    EXPECT_FALSE(slurp(whole / ("backup/" + file)).empty()) << file;
+    EXPECT_TRUE(slurp(whole / ("backup/" + file)) == slurp(broken / ("backup/" + file))) << file;
+  }
+  // Every iteration stands in the log once, with the same loss.
+  const auto losses = [](const WorkFolder& folder) {
+    std::map<int, std::string> found;
+    std::istringstream log(slurp(folder / "backup/net_metrics.jsonl"));
+    for (std::string line; std::getline(log, line);) {
+      const nlohmann::json json = parse_json(line);
+      if (!json.contains("loss")) continue;
+      EXPECT_TRUE(found.emplace(json["iteration"], json["loss"].dump()).second) << line;
+    }
+    return found;
+  };
+  EXPECT_EQ(losses(whole), losses(broken));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimisers, Resume,
+    ::testing::Values(
+        Variant{"sgd", {{"max_batches", "300"}, {"random", "1"}}, 1, 20, 40},
+        Variant{"adam", {{"adam", "1"}, {"max_batches", "100"}}, 1, 5, 60},
+        Variant{"averages", {{"ema_alpha", "0.9"}, {"max_batches", "2040"}}, 20, 4, 1500}),
+    [](const auto& variant) { return variant.param.name; });
+
+class ResumeOf : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    save_every(1, folder);
+    ASSERT_EQ(folder.run("detector train obj.data net.cfg").code, 0);
+    put(folder / "net.cfg", with(slurp(folder / "net.cfg"), "max_batches", "12"));
+    std::filesystem::remove(folder / "backup/net_final.state");
+  }
+  const WorkFolder folder{"39-no-display"};
+};
+
+TEST_F(ResumeOf, GoesOnFromWhatIsNamed) {
+  for (const std::string flags :
+       {"-resume", "-resume=backup/net_last.state", "-resume=backup/net_last.weights",
+        "backup/net_last.weights --resume"}) {
+    const Outcome outcome = folder.run("detector train obj.data net.cfg " + flags);
+    EXPECT_EQ(outcome.code, 0) << flags << ": " << outcome.err;
+    EXPECT_TRUE(outcome.says("resuming from") && outcome.says("net.cfg has changed")) << flags;
+    // Back to where it was for the next one.
+    for (const char* file : {"net_final.state", "net_last.state"})
+      std::filesystem::remove(folder / ("backup/" + std::string(file)));
+    put(folder / "net.cfg", with(slurp(folder / "net.cfg"), "max_batches", "10"));
+    ASSERT_EQ(folder.run("detector train obj.data net.cfg").code, 0);
+    std::filesystem::remove(folder / "backup/net_final.state");
+    put(folder / "net.cfg", with(slurp(folder / "net.cfg"), "max_batches", "12"));
+  }
+}
+
+TEST_F(ResumeOf, RefusesWhatItCannotGoOnFrom) {
+  const auto refused = [&](const std::string& flags, int code, const std::string& why) {
+    const Outcome outcome = folder.run("detector train obj.data net.cfg " + flags);
+    EXPECT_EQ(outcome.code, code) << flags << ": " << outcome.err;
+    EXPECT_TRUE(outcome.says(why)) << flags << ": " << outcome.err;
+  };
+  refused("-resume -clear", 2, "give one of them");
+  refused("-resume -seed 5", 2, "leave -seed 5 out");
+  refused("-resume=nothing.state", 3, "cannot be opened");
+  refused("-resume=net.cfg", 3, "is no state file");
+  const std::string cfg = slurp(folder / "net.cfg");
+  put(folder / "net.cfg", with(cfg, "batch", "8"));
+  refused("-resume", 3, "was written with batch=4");
+  put(folder / "net.cfg", with(cfg, "max_batches", "10"));
+  refused("-resume", 3, "which is the end (max_batches=10)");
+  put(folder / "net.cfg", with(cfg, "filters", "12"));
+  refused("-resume", 3, "is the state of another network");
+  put(folder / "net.cfg", with(cfg, "adam", "1"));
+  refused("-resume", 3, "is the state of another network or optimiser");
+  put(folder / "net.cfg", cfg);
+  const std::string whole = slurp(folder / "backup/net_last.state");
+  put(folder / "backup/net_last.state", whole.substr(0, whole.size() - 100));
+  refused("-resume=backup/net_last.state", 3, "cut short or damaged");
+  refused("-resume", 3, "is passed over");
+  std::filesystem::remove(folder / "backup/net_last.state");
+  refused("-resume", 3, "holds no state file net_*.state");
+}
+
+// A rate of a million is too much from the first iterations on, one of a thousandth is not: a run
+// that saved good states before its rate grew goes back to them.
+TEST(OnNan, RollbackGoesBackAndHalvesTheRate) {
+  const WorkFolder folder("39-no-display");
+  save_every(1, folder);
+  std::string cfg = with(slurp(folder / "net.cfg"), "steps", "5,8");
+  cfg = with(with(cfg, "scales", "1e13,1"), "max_batches", "12");
+  put(folder / "net.cfg", cfg);
+  const Outcome stopped = folder.run("detector train obj.data net.cfg");
+  ASSERT_EQ(stopped.code, 1) << stopped.err;
+  ASSERT_TRUE(stopped.says("not finite")) << stopped.err;
+  const Outcome outcome = folder.run("detector train obj.data net.cfg -clear -on_nan rollback");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_TRUE(outcome.says("with 0.5 of the learning rate")) << outcome.err;
+  EXPECT_TRUE(outcome.says("with 0.03125 of the learning rate")) << outcome.err;
+  EXPECT_TRUE(outcome.says("go on from")) << outcome.err;
+  EXPECT_TRUE(folder.has("backup/net_last.state"));
+}
+
+}  // namespace
+}  // namespace lantern::cli
