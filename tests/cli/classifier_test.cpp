@@ -386,7 +386,7 @@ TEST_F(Classifier, WhatDoesNotFitIsRefusedBeforeAnyWork) {
       {"train.list", "train/0_lines.png\nx.png\n", {"train.list:2", "1 of 2 images have no class"}},
       {"cls.data", with(data, "labels.list", "none.list"), {"none.list"}},
       {"net.cfg", with(cfg, "[softmax]", "[avgpool]"), {"needs a [softmax] or [cost]"}},
-      {"net.cfg", with(cfg, "burn_in=10", "ema_alpha=.9"), {"ema_alpha"}},
+      {"net.cfg", with(cfg, "burn_in=10", "loss_scale=8"), {"loss_scale"}},
       {"valid.list", "valid/none_bars.png\n", {"none of its 1 images is there"}},
       {"net.cfg",
        with(cfg, "[avgpool]", "[softmax]\n[avgpool]"),

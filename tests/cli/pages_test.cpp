@@ -85,7 +85,7 @@ TEST(Pages, TheTableOfNetworksIsUpToDate) {
 TEST(Pages, NetworksHaveTheirFigures) {
   const WorkFolder folder;
   put(folder / "a.cfg",
-      "[net]\nwidth=12\nheight=12\nchannels=2\nema_alpha=.9\nmax_batches=1\n"
+      "[net]\nwidth=12\nheight=12\nchannels=2\nloss_scale=8\nmax_batches=1\n"
       "[convolutional]\nfilters=16\nsize=1\nactivation=linear\n[cost]\n");
   put(folder / "xnor.cfg",
       "[net]\nwidth=12\nheight=12\nchannels=2\n[convolutional]\nxnor=1\nsize=1\n[cost]\n");
@@ -94,7 +94,7 @@ TEST(Pages, NetworksHaveTheirFigures) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   // 16 * 2 weights and 16 biases; 2 * 16 * 2 * 144 operations.
   EXPECT_TRUE(outcome.prints("| 12x12x2 | 2 | 48 | 0.000 |")) << outcome.out;
-  EXPECT_TRUE(outcome.prints("| runs; trains without `ema_alpha` |")) << outcome.out;
+  EXPECT_TRUE(outcome.prints("| runs; trains without `loss_scale` |")) << outcome.out;
   EXPECT_TRUE(outcome.prints("refused: [convolutional] binary and xnor")) << outcome.out;
   EXPECT_TRUE(outcome.prints("| `broken.cfg` | | | | | | | refused: [maxpool] size is 0"))
       << outcome.out;

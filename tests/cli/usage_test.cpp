@@ -91,7 +91,6 @@ TEST(Usage, WhatThisVersionLacksIsRefusedByName) {
       {"bench net.cfg --precision fp16", 2},
       {"detector train obj.data net.cfg -i 0", 4},
       {"plan net.cfg --device cuda:0", 4},
-      {"detector train obj.data net.cfg --on-nan rollback", 2},
       {"detector train obj.data net.cfg -mjpeg_port 8090", 2},
   };
   for (const auto& [args, code] : cases) {

@@ -258,8 +258,9 @@ constexpr std::array kWhole{
     std::string_view{"local_backward_weights"},   // its sums would take two floats a weight
     std::string_view{"place_images"},             // as slice_images
     std::string_view{"sgd_step"},                 // on parameters
-    std::string_view{"slice_images"},             // its output has fewer images than its input
-    std::string_view{"tie_filters"},              // on parameters
+    std::string_view{"average_step"},
+    std::string_view{"slice_images"},  // its output has fewer images than its input
+    std::string_view{"tie_filters"},   // on parameters
 };
 
 std::vector<std::string> networks() {

@@ -28,8 +28,10 @@ TEST(Metrics, EveryMeasureIsASeriesOfTheChartAndALineOfTheLog) {
     EXPECT_EQ(series[0].points[1].value, 0.625);
     EXPECT_EQ(series[1].points[0].value, 0.75);
   }
-  EXPECT_EQ(read_file(folder / "log.jsonl", 1_MiB),
-            "{\"iteration\":40,\"schema\":1,\"top1\":0.5}\n{\"iteration\":80,\"schema\":1}\n");
+  EXPECT_EQ(
+      read_file(folder / "log.jsonl", 1_MiB),
+      "{\"iteration\":40,\"percents\":{\"top1\":0.5,\"top5\":0.75},\"schema\":1,\"top1\":0.5}\n"
+      "{\"iteration\":80,\"percents\":{\"top1\":0.625,\"top5\":1.0},\"schema\":1}\n");
   std::filesystem::remove_all(folder);
 }
 
