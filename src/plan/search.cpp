@@ -120,11 +120,14 @@ class Search {
     int searches = 0;
     for (int round = 0; round < kMostRounds; ++round) {
       local.relax(budget / (searches + 1));
+      // So low an aim may be out of reach: then the last one is as good as any.
+      const bool back = !local.fits() && round > 0 && searches == 0;
+      if (back) local.set_memory(target = too_high);
       if (!local.fits()) break;
       Planned candidate = planned(c, limits_.memory);
       // Where much is wasted, an aim is found before much is searched for.
-      if (searches > 0 || round == 2 || candidate.places.arena_bytes <= limits_.memory) {
-        local.improve(budget / ++searches, options_.seed);
+      if (searches > 0 || back || round == 2 || candidate.places.arena_bytes <= limits_.memory) {
+        local.improve((round == 0 ? 2 : 1) * budget / ++searches, options_.seed);
         candidate = planned(c, limits_.memory);
       }
       const Bytes arena = candidate.places.arena_bytes;
