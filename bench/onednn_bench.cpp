@@ -1,5 +1,6 @@
 // oneDNN's own batch normalisation (with a leaky activation behind it) and max pooling in the same
-// channel blocks, to compare the engine's kernels with.
+// channel blocks, and its gradient of weights over the whole mini-batch in one call, to compare the
+// engine's kernels with: those sum image group by image group, so that no plan changes a bit.
 
 #include <array>
 #include <cstring>
@@ -155,12 +156,42 @@ void max_pool(benchmark::State& state, const Options& options, const Pool& pool,
   chain.run(state, gradient.impl_info_str());
 }
 
+void backward_weights(benchmark::State& state, const Options& options, const Conv& conv) {
+  const auto data = [&](std::int64_t channels) {
+    return onednn::data_desc({options.mini_batch, channels, conv.side, conv.side},
+                             channels == 3 ? 1 : ops::preferred_block());
+  };
+  const memory::desc weights({conv.out, conv.in, conv.size, conv.size}, memory::data_type::f32,
+                             memory::format_tag::any);
+  const memory::dims strides{1, 1}, padding{conv.size / 2, conv.size / 2};
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const dnnl::convolution_forward::primitive_desc hint(
+      {prop_kind::forward_training, algorithm, data(conv.in), weights, data(conv.out), strides,
+       padding, padding},
+      onednn::engine());
+  const dnnl::convolution_backward_weights::primitive_desc gradient(
+      {algorithm, data(conv.in), weights, data(conv.out), strides, padding, padding},
+      onednn::engine(), hint);
+  PrimitiveChain chain;
+  chain.add(dnnl::convolution_backward_weights(gradient),
+            {{DNNL_ARG_SRC, chain.make(gradient.src_desc())},
+             {DNNL_ARG_DIFF_DST, chain.make(gradient.diff_dst_desc())},
+             {DNNL_ARG_DIFF_WEIGHTS, chain.make(gradient.diff_weights_desc())}},
+            size_of(gradient.src_desc()) + size_of(gradient.diff_dst_desc()) +
+                size_of(gradient.diff_weights_desc()));
+  chain.run(state, gradient.impl_info_str());
+}
+
 }  // namespace
 
 void add_onednn_benchmarks(const Options& options) {
   const auto add = [](const std::string& name, auto body) {
     benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
   };
+  for (const Conv& conv : kConvs) {
+    add("onednn_backward_weights/" + name_of(conv),
+        [=](benchmark::State& state) { backward_weights(state, options, conv); });
+  }
   for (const bool backward : {false, true}) {
     const std::string direction = backward ? "backward/" : "forward/";
     for (const Map& map : kBatchNormMaps) {

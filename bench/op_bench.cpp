@@ -35,6 +35,9 @@ void set_counters(benchmark::State& state, double flops, double bytes) {
   state.counters["GB"] = Counter(bytes * 1e-9, Counter::kIsIterationInvariantRate);
 }
 
+std::string name_of(const Conv& conv) {
+  return fmt::format("{}to{}_k{}_{}x{}", conv.in, conv.out, conv.size, conv.side, conv.side);
+}
 std::string name_of(const Map& map) { return fmt::format("{}x{}x{}", map.c, map.side, map.side); }
 std::string name_of(const Pool& pool) {
   return fmt::format("{}x{}x{}_size{}_stride{}", pool.c, pool.side, pool.side, pool.size,

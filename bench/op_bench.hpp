@@ -94,6 +94,16 @@ void set_counters(benchmark::State& state, double flops, double bytes);
 /// Batch normalisation and pooling of oneDNN on the same shapes, for comparison (onednn_bench.cpp).
 void add_onednn_benchmarks(const Options& options);
 
+struct Conv {
+  std::int64_t in, out, size, side;
+  bool head = false;  ///< with bias, without batch normalisation
+};
+// Every different convolution of the net, from the image to the second head.
+inline constexpr Conv kConvs[] = {{3, 16, 3, 416},    {16, 32, 3, 208},   {32, 64, 3, 104},
+                                  {64, 128, 3, 52},   {128, 256, 3, 26},  {256, 512, 3, 13},
+                                  {512, 1024, 3, 13}, {1024, 256, 1, 13}, {512, 255, 1, 13, true},
+                                  {256, 128, 1, 13},  {384, 256, 3, 26},  {256, 255, 1, 26, true}};
+
 /// Shapes that both files measure; a map is [mini-batch, c, side, side].
 struct Map {
   std::int64_t c, side;
@@ -107,6 +117,7 @@ inline constexpr Pool kPools[] = {{16, 416, 2, 2}, {32, 208, 2, 2}, {64, 104, 2,
                                   {128, 52, 2, 2}, {256, 26, 2, 2}, {512, 13, 2, 1},
                                   {512, 13, 5, 1}, {512, 13, 9, 1}, {512, 13, 13, 1}};
 
+std::string name_of(const Conv& conv);
 std::string name_of(const Map& map);
 std::string name_of(const Pool& pool);
 

@@ -30,16 +30,6 @@ Shape shape_of(const OpBench& bench, const Map& map) {
   return {bench.options().mini_batch, map.c, map.side, map.side};
 }
 
-struct Conv {
-  std::int64_t in, out, size, side;
-  bool head = false;  ///< with bias, without batch normalisation
-};
-// Every different convolution of the net, from the image to the second head.
-constexpr Conv kConvs[] = {{3, 16, 3, 416},    {16, 32, 3, 208},   {32, 64, 3, 104},
-                           {64, 128, 3, 52},   {128, 256, 3, 26},  {256, 512, 3, 13},
-                           {512, 1024, 3, 13}, {1024, 256, 1, 13}, {512, 255, 1, 13, true},
-                           {256, 128, 1, 13},  {384, 256, 3, 26},  {256, 255, 1, 26, true}};
-
 /// A convolution as the forward op and the tensors around it; the forward op fixes the layouts.
 struct ConvSetup {
   ops::ConvGeometry geometry;
@@ -74,8 +64,7 @@ struct ConvSetup {
 
 void add_convolutions(const Options& options) {
   for (const Conv& conv : kConvs) {
-    const std::string name =
-        fmt::format("{}to{}_k{}_{}x{}", conv.in, conv.out, conv.size, conv.side, conv.side);
+    const std::string name = name_of(conv);
     add(options, "conv_forward/" + name, [conv](OpBench& bench) {
       const ConvSetup setup(bench, conv);
       bench.measure(ops::kConvForward, setup.forward, setup.inputs, "dst");

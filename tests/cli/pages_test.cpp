@@ -26,7 +26,7 @@ TEST(Pages, TheCompatibilityPageIsUpToDate) {
   const WorkFolder folder;
   const Outcome outcome = folder.run("help compatibility -markdown");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(outcome.prints("| `ema_alpha` | refused |"));
+  EXPECT_TRUE(outcome.prints("| `loss_scale` | refused |"));
   EXPECT_TRUE(outcome.prints("| `ignore_thresh` | as Darknet |"));
   EXPECT_EQ(slurp(source("docs/compatibility.md")), outcome.out)
       << "write it anew: lantern help compatibility -markdown > docs/compatibility.md";
