@@ -1,6 +1,7 @@
 #include <array>
 
 #include "cli/detector.hpp"
+#include "cli/run_support.hpp"
 
 namespace lantern::cli {
 
@@ -203,13 +204,7 @@ constexpr std::array kDetectorFlags{
          .doc = "everything into this folder: curves and confusion matrix as pictures (SVG and "
                 "PNG), figures as text, JSON and CSV",
          .used_by = "map"},
-    Flag{.name = "threads",
-         .kind = ValueKind::kInt,
-         .value = "N",
-         .doc = "compute threads (default the cores that may be used)",
-         .used_by = "train test map valid recall",
-         .min = 1,
-         .max = 1024},
+    threads_flag("train test map valid recall"),
     Flag{.name = "loader_threads",
          .kind = ValueKind::kInt,
          .value = "N",

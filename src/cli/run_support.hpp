@@ -22,6 +22,16 @@ std::unique_ptr<exec::Model> load_for_inference(const layers::Network& network,
 /// The list behind `valid`, or `train` when there is none (as Darknet does; said once).
 std::filesystem::path validation_list(const data::DataFile& file, Terminal& terminal);
 
+/// The row of -threads, for compute_threads().
+constexpr Flag threads_flag(std::string_view used_by = {}) {
+  return {.name = "threads",
+          .kind = ValueKind::kInt,
+          .value = "N",
+          .doc = "compute threads (default the cores that may be used)",
+          .used_by = used_by,
+          .min = 1,
+          .max = 1024};
+}
 int compute_threads(const Arguments& arguments);
 int loader_threads(const Arguments& arguments);
 /// Refuses every -precision but fp32 by name.

@@ -24,12 +24,7 @@ constexpr std::array kSpeedFlags{
          .doc = "images of an evaluation",
          .min = 1,
          .max = 4096},
-    Flag{.name = "threads",
-         .kind = ValueKind::kInt,
-         .value = "N",
-         .doc = "compute threads (default the cores that may be used)",
-         .min = 1,
-         .max = 1024},
+    threads_flag(),
 };
 
 }  // namespace

@@ -95,8 +95,6 @@ class Model {
   std::span<const float> view_parameter(std::size_t binding) const;
   /// The same of any float tensor that stays between iterations.
   std::span<const float> view(graph::TensorId tensor) const;
-  /// So much of that memory.
-  std::span<float> room_for(std::size_t count) const;
 
   /// Feeds images [N,C,H,W] and truth, runs forward, loss and backward; gradients add up over
   /// subdivisions.
@@ -123,6 +121,9 @@ class Model {
   void forward(std::span<const float> images);
 
  private:
+  /// So much of the memory that view() uses.
+  std::span<float> room_for(std::size_t count) const;
+
   layers::Network network_;
   ModelOptions options_;
   layers::Lowered lowered_;

@@ -214,6 +214,11 @@ void write_state(const std::filesystem::path& path, const TrainingState& state,
   file.commit();
 }
 
+TrainingState read_state_header(const std::filesystem::path& path) {
+  Checksum unused;
+  return read_header(open_state(path).get(), size_of(path), path, unused);
+}
+
 TrainingState read_state(const std::filesystem::path& path) {
   const File file = open_state(path);
   const std::uint64_t size = size_of(path);
@@ -237,8 +242,8 @@ TrainingState read_state(const std::filesystem::path& path) {
 void read_state_values(const std::filesystem::path& path, const TrainingState& state,
                        const std::function<void(std::size_t, std::span<const float>)>& sink) {
   const File file = open_state(path);
-  Checksum checksum;
-  if (read_header(file.get(), size_of(path), path, checksum).arrays != state.arrays)
+  Checksum unused;
+  if (read_header(file.get(), size_of(path), path, unused).arrays != state.arrays)
     refuse(path, "has changed while it was read");
   std::vector<float> values;
   for (std::size_t i = 0; i < state.arrays.size(); ++i) {

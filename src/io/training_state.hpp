@@ -44,8 +44,10 @@ std::string text_hash(std::string_view text);
 void write_state(const std::filesystem::path& path, const TrainingState& state,
                  const std::function<std::span<const float>(std::size_t)>& values);
 
-/// Reads the header and checks every byte of the file against its checksum. Throws kInvalidData for
-/// what is no state file, of another version, cut short or damaged.
+/// Reads the header. Throws kInvalidData for what is no state file, of another version or of
+/// another length than the header says.
+TrainingState read_state_header(const std::filesystem::path& path);
+/// The same, with every byte of the file checked against its checksum: what is damaged is refused.
 TrainingState read_state(const std::filesystem::path& path);
 
 /// Hands on one array of a file after the other, in the order of `state.arrays`.

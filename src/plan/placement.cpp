@@ -104,8 +104,8 @@ Bytes live_peak(const std::vector<Interval>& intervals) {
 }
 
 Packing pack(const std::vector<Interval>& intervals, Bytes enough) {
-  constexpr Bytes kSmall =
-      16384;  // parts of the peak: such blocks find room wherever the rest lies
+  // Blocks of so small a part of the peak find room wherever the rest lies.
+  constexpr Bytes kSmall = 16384;
   constexpr int kMostRounds = 150;
   constexpr double kMostComparisons = 2e9;  // a fraction of a second, with thousands of blocks too
   constexpr double kBoost = 2;

@@ -1,6 +1,7 @@
 #include "train/resume.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,32 +15,35 @@ namespace {
 
 constexpr std::string_view kEnding = ".state";
 
-// The newest that is whole: a damaged one is passed over for an older.
+// The newest that is whole: a damaged one is passed over for an older. Files can be large, so only
+// the one that is taken is read to its end.
 SavedState newest_state(const fs::path& folder, const std::string& base) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::vector<std::pair<std::int64_t, fs::path>> found;  // by iteration
+  const auto pass_over = [](const Error& error) {
+    log::warning("{}; it is passed over", error.what());
+  };
   std::error_code code;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(base + "_") && name.ends_with(kEnding))
-      found.emplace_back(entry.last_write_time(code), entry.path());
-  }
-  std::optional<SavedState> newest;
-  for (const auto& [time, path] : found) {
+    if (!name.starts_with(base + "_") || !name.ends_with(kEnding)) continue;
     try {
-      io::TrainingState state = io::read_state(path);
-      if (!newest || state.iteration > newest->state.iteration) newest = {path, std::move(state)};
+      found.emplace_back(io::read_state_header(entry.path()).iteration, entry.path());
     } catch (const Error& error) {
-      log::warning("{}; it is passed over", error.what());
+      pass_over(error);
     }
   }
-  if (!newest) {
-    throw Error(
-        ErrorCode::kInvalidData, folder.string(),
-        "holds no state file {}_*.state that -resume could go on from: leave -resume out to "
-        "start, or give the file (-resume=FILE)",
-        base);
+  std::ranges::sort(found, std::greater{});
+  for (const auto& [iteration, path] : found) {
+    try {
+      return {path, io::read_state(path)};
+    } catch (const Error& error) {
+      pass_over(error);
+    }
   }
-  return *newest;
+  throw Error(ErrorCode::kInvalidData, folder.string(),
+              "holds no state file {}_*.state that -resume could go on from: leave -resume out to "
+              "start, or give the file (-resume=FILE)",
+              base);
 }
 
 }  // namespace

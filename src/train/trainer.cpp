@@ -256,10 +256,7 @@ class Run {
     record.width = batch.net_w;
     record.height = batch.net_h;
     loader_->release();
-    if (fault && !may_drop(*fault, checkpoints)) {
-      roll_back(*fault, checkpoints, metrics);
-      return;
-    }
+    if (fault && recover(*fault, checkpoints, metrics) == Recovery::kRolledBack) return;
     if (!fault) {
       state_.skipped_in_a_row = 0;
       double& average = state_.average_loss;
@@ -295,25 +292,30 @@ class Run {
       checkpoints.after_iteration(*model_, state_);
     } catch (const Error& error) {  // a weight that is not finite
       if (error.code() != ErrorCode::kFailed || on_nan_ != layers::OnNan::kRollback) throw;
-      if (!may_drop(error.what(), checkpoints))
-        return roll_back(error.what(), checkpoints, metrics);
+      recover(error.what(), checkpoints, metrics);
+      return;
     }
     evaluation.after_iteration(*model_, state_, checkpoints, metrics);
     if (state_.iteration % 100 == 0 || state_.iteration == net_.max_batches - 1)
       metrics.draw_chart(hours_left());
   }
 
-  // on_nan=skip: true when the iteration is dropped. False: on_nan=rollback. Else the run ends.
-  bool may_drop(const std::string& fault, const Checkpoints& checkpoints) {
+  enum class Recovery : std::uint8_t { kDropped, kRolledBack };
+
+  // What on_nan= makes of an iteration with something that is not finite. Ends the run when that is
+  // what it says, or when it no longer helps.
+  Recovery recover(const std::string& fault, const Checkpoints& checkpoints, Metrics& metrics) {
     constexpr int kMostSkipped = 3, kMostRollbacks = 5;
     if (on_nan_ == layers::OnNan::kSkip && ++state_.skipped_in_a_row <= kMostSkipped) {
       log::warning("{}; the iteration is dropped", fault);
-      return true;
+      return Recovery::kDropped;
     }
-    const bool saved = !checkpoints.newest().empty() || setup_.resumed;
     if (state_.iteration > failed_at_) rollbacks_ = 0;
-    if (on_nan_ == layers::OnNan::kRollback && saved && ++rollbacks_ <= kMostRollbacks)
-      return false;
+    const bool saved = !checkpoints.newest().empty() || setup_.resumed;
+    if (on_nan_ == layers::OnNan::kRollback && saved && ++rollbacks_ <= kMostRollbacks) {
+      roll_back(fault, checkpoints, metrics);
+      return Recovery::kRolledBack;
+    }
     throw Error(ErrorCode::kFailed, settings_.cfg_file,
                 "{}; nothing of it was used and no file was written over: lower learning_rate or "
                 "lengthen burn_in, "
@@ -323,7 +325,7 @@ class Run {
                                              : "go on from " + checkpoints.newest().string());
   }
 
-  // on_nan=rollback: back to the last good state, at half the rate.
+  // Back to the last good state, at half the rate.
   void roll_back(const std::string& fault, const Checkpoints& checkpoints, Metrics& metrics) {
     const std::filesystem::path path =
         checkpoints.newest().empty() ? setup_.resumed->path : state_beside(checkpoints.newest());

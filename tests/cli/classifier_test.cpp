@@ -1,14 +1,10 @@
 // classifier train, valid and predict, run through the program.
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <regex>
-#include <thread>
 
-#include "cli/program.hpp"
+#include "cli/background.hpp"
 #include "core/rng.hpp"
 #include "data/image.hpp"
 
@@ -181,25 +177,10 @@ TEST_F(Classifier, ValidMultiAveragesOverSizesAndMirrorImages) {
 
 TEST_F(Classifier, WithoutAnEndTrainsUntilItIsInterrupted) {
   write_cfg("net.cfg", 0);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (chdir(folder.path().c_str()) != 0) _exit(99);
-    const int out = open("out.txt", O_CREAT | O_WRONLY, 0600);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    execl(LANTERN_PROGRAM, LANTERN_PROGRAM, "classifier", "train", "cls.data", "net.cfg",
-          "-dont_show", "-topk", nullptr);
-    _exit(98);
-  }
-  for (int i = 0; i < 3000 && slurp(folder / "out.txt").find("\n130, ") == std::string::npos; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  const std::string out = slurp(folder / "out.txt");
-  EXPECT_EQ(WEXITSTATUS(status), 130) << out;
+  Background run(folder, {"classifier", "train", "cls.data", "net.cfg", "-dont_show", "-topk"});
+  run.wait_for("\n130, ");
+  EXPECT_EQ(run.end_with(SIGINT), 130) << run.output();
+  const std::string out = run.output();
   EXPECT_NE(out.find("trains until it is interrupted"), std::string::npos) << out;
   EXPECT_NE(out.find(" inf hours left"), std::string::npos) << out;
   EXPECT_NE(out.find("Last accuracy top1"), std::string::npos) << out;

@@ -1,13 +1,8 @@
 // What surrounds the program is broken: disks, folders, pipes, closed streams, signals.
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 
-#include <chrono>
-#include <thread>
-
-#include "cli/program.hpp"
+#include "cli/background.hpp"
 
 namespace lantern::cli {
 namespace {
@@ -157,26 +152,9 @@ TEST(Hostile, SchedulersEndARunAsCtrlCDoes) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     const WorkFolder folder("39-no-display");
     replace_in(folder / "net.cfg", "max_batches=10", "max_batches=1000000");
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      if (chdir(folder.path().c_str()) != 0) _exit(99);
-      const int out = open("out.txt", O_CREAT | O_WRONLY, 0600);
-      dup2(out, STDOUT_FILENO);
-      dup2(out, STDERR_FILENO);
-      ::signal(SIGHUP, SIG_DFL);
-      execl(LANTERN_PROGRAM, LANTERN_PROGRAM, "detector", "train", "obj.data", "net.cfg", nullptr);
-      _exit(98);
-    }
-    for (int i = 0; i < 3000 && slurp(folder / "out.txt").find("avg loss") == std::string::npos;
-         ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    kill(child, signal);
-    int status = 0;
-    waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status)) << signal;
-    EXPECT_EQ(WEXITSTATUS(status), 130) << slurp(folder / "out.txt");
+    Background run(folder, {"detector", "train", "obj.data", "net.cfg"});
+    run.wait_for("avg loss");
+    EXPECT_EQ(run.end_with(signal), 130) << signal << ": " << run.output();
     EXPECT_TRUE(folder.has("backup/net_last.weights"));
   }
 }

@@ -1,15 +1,8 @@
 // A training that is killed and resumed computes the bits of one that was not.
-#include <fcntl.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <regex>
-#include <set>
+#include <map>
 #include <sstream>
-#include <thread>
 
-#include "cli/program.hpp"
+#include "cli/background.hpp"
 #include "core/rng.hpp"
 
 namespace lantern::cli {
@@ -29,41 +22,21 @@ void save_every(int iterations, const WorkFolder& folder) {
                                "\nsaveweights=100000\n");
 }
 
-pid_t start(const WorkFolder& folder, const std::vector<std::string>& more) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  if (chdir(folder.path().c_str()) != 0) _exit(99);
-  const int out = open("out.txt", O_CREAT | O_WRONLY | O_TRUNC, 0600);
-  dup2(out, STDOUT_FILENO);
-  dup2(out, STDERR_FILENO);
-  setenv("OMP_WAIT_POLICY", "passive", 1);
-  std::vector<std::string> args{LANTERN_PROGRAM, "detector", "train", "obj.data", "net.cfg"};
-  args.insert(args.end(), more.begin(), more.end());
-  std::vector<char*> raw;
-  for (std::string& arg : args) raw.push_back(arg.data());
-  raw.push_back(nullptr);
-  execv(LANTERN_PROGRAM, raw.data());
-  _exit(98);
-}
-
-/// Kills the run some time after its first iteration; false when it came to its end before.
-bool kill_after(const WorkFolder& folder, pid_t child, milliseconds wait) {
-  const auto has_ended = [&] {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == 0) return false;
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << slurp(folder / "out.txt");
-    return true;
-  };
-  for (int i = 0; i < 6000; ++i) {
-    if (slurp(folder / "out.txt").find("avg loss") != std::string::npos) break;
-    if (has_ended()) return false;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+/// Trains, and kills the run some time after its first iteration; false when it came to its end
+/// before.
+bool train_and_kill(const WorkFolder& folder, const std::vector<std::string>& flags,
+                    milliseconds wait) {
+  std::vector<std::string> args{"detector", "train", "obj.data", "net.cfg"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  Background run(folder, args);
+  run.wait_for("avg loss");
   std::this_thread::sleep_for(wait);
-  if (has_ended()) return false;
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return true;
+  if (!run.has_ended()) {
+    run.end_with(SIGKILL);
+    return true;
+  }
+  EXPECT_EQ(run.end_with(SIGKILL), 0) << run.output();
+  return false;
 }
 
 struct Variant {
@@ -96,7 +69,7 @@ TEST_P(Resume, GivesTheBitsOfAnUnbrokenRun) {
                                    std::to_string(1 << (kills % 3))};
     if (broken.has("backup/net_last.state")) flags.emplace_back("-resume");
     const auto wait = milliseconds(rng.uniform_int(0, variant.longest_wait_ms));
-    if (!kill_after(broken, start(broken, flags), wait)) break;
+    if (!train_and_kill(broken, flags, wait)) break;
     ++kills;
   }
   EXPECT_EQ(kills, variant.kills) << "the run was over too soon to be killed so often";
@@ -180,6 +153,16 @@ TEST_F(ResumeOf, RefusesWhatItCannotGoOnFrom) {
   put(folder / "backup/net_last.state", whole.substr(0, whole.size() - 100));
   refused("-resume=backup/net_last.state", 3, "cut short or damaged");
   refused("-resume", 3, "is passed over");
+  // An older one that is whole is taken instead.
+  put(folder / "backup/net_9.state", whole);
+  put(folder / "backup/net_last.state", whole.substr(0, whole.size() - 8) + "damaged!");
+  const Outcome older = folder.run("detector train obj.data net.cfg -resume");
+  EXPECT_EQ(older.code, 0) << older.err;
+  EXPECT_TRUE(older.says("net_last.state is damaged") || older.says("net_last.state: is damaged"))
+      << older.err;
+  EXPECT_TRUE(older.says("resuming from backup/net_9.state")) << older.err;
+  for (const char* file : {"net_9.state", "net_final.state"})
+    std::filesystem::remove(folder / ("backup/" + std::string(file)));
   std::filesystem::remove(folder / "backup/net_last.state");
   refused("-resume", 3, "holds no state file net_*.state");
 }

@@ -1,10 +1,4 @@
-#include <fcntl.h>
-#include <signal.h>
-
-#include <chrono>
-#include <thread>
-
-#include "cli/program.hpp"
+#include "cli/background.hpp"
 
 namespace lantern::cli {
 namespace {
@@ -187,25 +181,9 @@ TEST(DetectorTrain, InterruptSavesWeights) {
   ASSERT_NE(key, std::string::npos);
   cfg.replace(key, cfg.find('\n', key) - key, "max_batches=10000000");
   put(folder / "net.cfg", cfg);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (chdir(folder.path().c_str()) != 0) _exit(99);
-    const int out = open("out.txt", O_CREAT | O_WRONLY, 0600);
-    dup2(out, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    execl(LANTERN_PROGRAM, LANTERN_PROGRAM, "detector", "train", "obj.data", "net.cfg", nullptr);
-    _exit(98);
-  }
-  for (int i = 0; i < 3000 && slurp(folder / "out.txt").find("avg loss") == std::string::npos;
-       ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130) << slurp(folder / "out.txt");
+  Background run(folder, {"detector", "train", "obj.data", "net.cfg"});
+  run.wait_for("avg loss");
+  EXPECT_EQ(run.end_with(SIGINT), 130) << run.output();
   EXPECT_TRUE(folder.has("backup/net_last.weights"));
 }
 

@@ -12,6 +12,7 @@
 #include "io/average.hpp"
 #include "io/denormalize.hpp"
 #include "io/model_weights.hpp"
+#include "io/trained_model.hpp"
 #include "names.hpp"
 
 namespace lantern::io {
@@ -72,19 +73,7 @@ fs::path work_file(const std::string& name) {
 // A weights file as a training may leave it.
 void write_trained(const layers::Network& network, const fs::path& path, std::uint64_t seed) {
   exec::Model model(network, {.forward_batch = 1});
-  model.initialise(seed);
-  Rng rng(seed, "trained");
-  const layers::Lowered& lowered = model.lowered();
-  for (std::size_t i = 0; i < lowered.parameters.size(); ++i) {
-    const std::string& array = lowered.parameters[i].array;
-    if (layers::is_weights(array)) continue;
-    const bool is_mean = array.ends_with("rolling_mean") || array.ends_with("biases");
-    std::vector<float> values(static_cast<std::size_t>(
-        lowered.graph.type(lowered.parameters[i].tensor).shape.elements()));
-    for (float& value : values)
-      value = is_mean ? rng.uniform(-0.3F, 0.3F) : rng.uniform(0.5F, 2.0F);
-    model.set_parameter(i, values);
-  }
+  fill_as_trained(model, seed, Rng(seed, "trained"), 0.3F);
   save_weights(model, path, {.seen = 64 * seed});
 }
 

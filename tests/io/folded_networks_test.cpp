@@ -11,6 +11,7 @@
 
 #include "core/rng.hpp"
 #include "io/model_weights.hpp"
+#include "io/trained_model.hpp"
 #include "names.hpp"
 #include "ops/conv/own_conv.hpp"
 
@@ -26,23 +27,6 @@ struct Case {
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
-
-// Initial weights; batch norms and biases as a training may leave them.
-void fill(exec::Model& model) {
-  model.initialise(1);
-  Rng rng(5, "folded networks");
-  const layers::Lowered& lowered = model.lowered();
-  for (std::size_t i = 0; i < lowered.parameters.size(); ++i) {
-    const std::string& array = lowered.parameters[i].array;
-    if (layers::is_weights(array)) continue;
-    const bool is_mean = array.ends_with("rolling_mean") || array.ends_with("biases");
-    std::vector<float> values(static_cast<std::size_t>(
-        lowered.graph.type(lowered.parameters[i].tensor).shape.elements()));
-    for (float& value : values)
-      value = is_mean ? rng.uniform(-0.2F, 0.2F) : rng.uniform(0.5F, 2.0F);
-    model.set_parameter(i, values);
-  }
-}
 
 // What feeds the heads.
 std::vector<std::vector<float>> raw_heads(exec::Model& model) {
@@ -71,7 +55,7 @@ TEST_P(FoldedNetworks, GiveWhatTheyGiveUnfolded) {
   std::vector<std::vector<float>> want;
   {
     exec::Model plain(network, {.threads = kThreads, .plan = {.keep_everything = true}});
-    fill(plain);
+    fill_as_trained(plain, 1, Rng(5, "folded networks"), 0.2F);
     save_weights(plain, path, {});
     want = raw_heads(plain);
   }

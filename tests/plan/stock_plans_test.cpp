@@ -103,6 +103,14 @@ TEST_P(StockPlans, ArePredictedAndNotWorseThanBefore) {
   if (writes()) test::write_corpus(GetParam(), now);
 }
 
+// Sixteen times what fits: low aims of the search are out of reach there. A plan that gives up at
+// the first of them moves everything and takes two and a half times as long.
+TEST(StockPlansFarBeyondTheMemory, KeepMostOfTheirSpeed) {
+  const test::StockPlanner planner({"yolov3-spp", 256});
+  const Prediction predicted = planner.plan(8_GiB).prediction;
+  EXPECT_LE(predicted.seconds, 1.3 * predicted.seconds_unlimited);
+}
+
 INSTANTIATE_TEST_SUITE_P(Nets, StockPlans, ::testing::ValuesIn(test::stock_nets()),
                          lantern::test::kByName);
 
