@@ -4,6 +4,7 @@
 
 #include "cli/background.hpp"
 #include "core/rng.hpp"
+#include "io/training_state.hpp"
 
 namespace lantern::cli {
 namespace {
@@ -79,6 +80,13 @@ TEST_P(Resume, GivesTheBitsOfAnUnbrokenRun) {
     EXPECT_FALSE(slurp(whole / ("backup/" + file)).empty()) << file;
     EXPECT_TRUE(slurp(whole / ("backup/" + file)) == slurp(broken / ("backup/" + file))) << file;
   }
+  const bool averages = variant.name == "averages";
+  EXPECT_EQ(whole.has("backup/net_ema.weights"), averages);
+  if (averages) {
+    const std::string average = slurp(broken / "backup/net_ema.weights");
+    EXPECT_TRUE(average == slurp(whole / "backup/net_ema.weights"));
+    EXPECT_FALSE(average == slurp(broken / "backup/net_last.weights")) << "it is an average";
+  }
   // Every iteration stands in the log once, with the same loss.
   const auto losses = [](const WorkFolder& folder) {
     std::map<int, std::string> found;
@@ -127,6 +135,22 @@ TEST_F(ResumeOf, GoesOnFromWhatIsNamed) {
     std::filesystem::remove(folder / "backup/net_final.state");
     put(folder / "net.cfg", with(slurp(folder / "net.cfg"), "max_batches", "12"));
   }
+}
+
+// What a state says has been reached is not written over by less.
+TEST_F(ResumeOf, KeepsTheBest) {
+  const std::filesystem::path path = folder / "backup/net_last.state";
+  io::TrainingState state = io::read_state(path);
+  std::vector<std::vector<float>> values(state.arrays.size());
+  io::read_state_values(path, state, [&](std::size_t i, std::span<const float> array) {
+    values[i].assign(array.begin(), array.end());
+  });
+  state.best = 2;  // nothing reaches that
+  io::write_state(path, state, [&](std::size_t i) { return std::span<const float>(values[i]); });
+  const Outcome outcome = folder.run("detector train obj.data net.cfg -map -resume");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.prints("Last accuracy mAP")) << outcome.out;
+  EXPECT_FALSE(folder.has("backup/net_best.weights"));
 }
 
 TEST_F(ResumeOf, RefusesWhatItCannotGoOnFrom) {

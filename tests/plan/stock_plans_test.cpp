@@ -103,11 +103,11 @@ TEST_P(StockPlans, ArePredictedAndNotWorseThanBefore) {
   if (writes()) test::write_corpus(GetParam(), now);
 }
 
-// Sixteen times what fits: low aims of the search are out of reach there. A plan that gives up at
-// the first of them moves everything and takes two and a half times as long.
-TEST(StockPlansFarBeyondTheMemory, KeepMostOfTheirSpeed) {
+// Little above the least memory of a large mini-batch, low aims of the search are out of reach. One
+// that gave up at the first of them moved everything, and took 1.84 times as long.
+TEST(StockPlansOfLittleMemory, DoNotGiveUpAtAnAimOutOfReach) {
   const test::StockPlanner planner({"yolov3-spp", 256});
-  const Prediction predicted = planner.plan(8_GiB).prediction;
+  const Prediction predicted = planner.plan(16_GiB).prediction;
   EXPECT_LE(predicted.seconds, 1.3 * predicted.seconds_unlimited);
 }
 

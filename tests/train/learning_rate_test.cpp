@@ -17,6 +17,7 @@
 #include "core/text.hpp"
 #include "golden_folder.hpp"
 #include "layers/net.hpp"
+#include "train/schedule.hpp"
 
 namespace lantern::train {
 namespace {
@@ -218,6 +219,26 @@ TEST(LearningRate, RefusesWhatHasNoRate) {
   s.step = 0;
   EXPECT_EQ(message(s), "policy=step: step is 0, want >= 1");
   EXPECT_EQ(learning_rate(s, 5), s.learning_rate);
+}
+
+// reference/training.md section 11: from half of max_batches on, applied once 1000 iterations
+// before the end, still from then on.
+TEST(Averaging, FollowsTheSecondHalfAndIsAppliedOnce) {
+  using ops::Averaging;
+  layers::NetSpec net;
+  net.max_batches = 3000;
+  EXPECT_EQ(averaging_at(net, 2000, true), Averaging::kOff) << "no ema_alpha";
+  net.ema_alpha = 0.9F;
+  EXPECT_EQ(averaging_at(net, 1499, false), Averaging::kOff);
+  EXPECT_EQ(averaging_at(net, 1500, false), Averaging::kStart);
+  EXPECT_EQ(averaging_at(net, 1501, true), Averaging::kFollow);
+  EXPECT_EQ(averaging_at(net, 1999, true), Averaging::kFollow);
+  EXPECT_EQ(averaging_at(net, 2000, true), Averaging::kApply);
+  EXPECT_EQ(averaging_at(net, 2001, true), Averaging::kOff);
+  EXPECT_EQ(averaging_at(net, 2500, false), Averaging::kStart) << "weights without a state";
+  net.max_batches = 0;
+  EXPECT_EQ(averaging_at(net, 5, false), Averaging::kOff)
+      << "there is no half of a run without end";
 }
 
 }  // namespace
