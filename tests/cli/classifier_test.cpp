@@ -1,117 +1,12 @@
-// classifier train, valid and predict, run through the program.
-#include <fmt/format.h>
-
-#include <cmath>
+// classifier train, run through the program.
 #include <regex>
 
-#include "cli/background.hpp"
-#include "core/rng.hpp"
-#include "data/image.hpp"
+#include "cli/classifier_folder.hpp"
 
 namespace lantern::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kSmall = R"([net]
-batch=12
-subdivisions=1
-width=24
-height=20
-channels=3
-learning_rate=0.05
-max_batches={batches}
-policy=constant
-burn_in=10
-min_crop=24
-max_crop=30
-{keys}
-[convolutional]
-batch_normalize=1
-filters=8
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[convolutional]
-batch_normalize=1
-filters=16
-size=3
-stride=2
-pad=1
-activation=leaky
-
-[avgpool]
-
-[convolutional]
-filters=3
-size=1
-stride=1
-pad=1
-activation=linear
-
-[softmax]
-)";
-
-// Three kinds of stripes in pictures of different sizes: `lines`, `bars` and `plain`.
-class Classifier : public ::testing::Test {
- protected:
-  static constexpr const char* kLabels[3] = {"lines", "bars", "plain"};
-
-  Classifier() {
-    fs::create_directories(folder / "backup");
-    for (const char* part : {"train", "valid"}) {
-      fs::create_directories(folder / part);
-      std::string list;
-      for (int i = 0; i < 12; ++i) {
-        const std::string name =
-            fmt::format("{}/{}_{}.png", part, i, kLabels[static_cast<std::size_t>(i % 3)]);
-        write_picture(name, i % 3, 30 + i, 26 + i / 2, part[0] == 't' ? i : 100 + i);
-        list += name + "\n";
-      }
-      put(folder / (std::string(part) + ".list"), list);
-    }
-    put(folder / "labels.list", "lines\nbars\nplain\n");
-    put(folder / "cls.data",
-        "classes=3\ntrain=train.list\nvalid=valid.list\nlabels=labels.list\nbackup=backup\ntop="
-        "2\n");
-    write_cfg("net.cfg");
-  }
-
-  void write_picture(const std::string& name, int kind, int w, int h, int seed) const {
-    Rng rng(static_cast<std::uint64_t>(seed), "picture");
-    data::Image image{.w = w, .h = h, .c = 3, .pixels = {}};
-    const auto dark = static_cast<std::uint8_t>(rng.uniform_int(0, 60));
-    const auto light = static_cast<std::uint8_t>(rng.uniform_int(180, 255));
-    const int width = static_cast<int>(rng.uniform_int(2, 3));
-    for (int y = 0; y < h; ++y) {
-      for (int x = 0; x < w; ++x) {
-        const int along = kind == 0 ? y : (kind == 1 ? x : 0);
-        for (int c = 0; c < 3; ++c) image.pixels.push_back(along / width % 2 == 0 ? dark : light);
-      }
-    }
-    const auto png = data::encode_png(image);
-    put(folder / name, {reinterpret_cast<const char*>(png.data()), png.size()});
-  }
-
-  void write_cfg(const char* name, int batches = 120, const std::string& keys = {}) const {
-    std::string text = kSmall;
-    text.replace(text.find("{batches}"), 9, std::to_string(batches));
-    text.replace(text.find("{keys}"), 6, keys);
-    put(folder / name, text);
-  }
-
-  Outcome train(const std::string& flags = {}, const char* cfg = "net.cfg") const {
-    return folder.run(
-        fmt::format("classifier train cls.data {} -dont_show --threads 1 {}", cfg, flags));
-  }
-  std::string weights(const char* base = "net") const {
-    return slurp(folder / fmt::format("backup/{}_final.weights", base));
-  }
-
-  WorkFolder folder;
-};
 
 TEST_F(Classifier, LearnsAHandfulOfPictures) {
   const Outcome trained = train("-topk");
@@ -156,23 +51,6 @@ TEST_F(Classifier, PicturesOfSeveralClassesAreNamedAndUsed) {
   const Outcome strict = train("-strict");
   EXPECT_EQ(strict.code, 3);
   EXPECT_TRUE(strict.says("4 of 12 images are of several classes")) << strict.err;
-}
-
-TEST_F(Classifier, ValidMultiAveragesOverSizesAndMirrorImages) {
-  ASSERT_EQ(train().code, 0);
-  const std::string rest = " cls.data net.cfg backup/net_final.weights --json=v.json -quiet";
-  const Outcome multi = folder.run("classifier validmulti" + rest);
-  ASSERT_EQ(multi.code, 0) << multi.err;
-  EXPECT_TRUE(multi.prints("11: top 1: ")) << multi.out;
-  EXPECT_FALSE(multi.prints("12: top 1: ")) << multi.out;
-  const auto json = parse_json(slurp(folder / "v.json"));
-  EXPECT_EQ(json["view"], "five_sizes");
-  EXPECT_EQ(json["images"], 12);
-  // A network of one size is refused with the layer that does not fit.
-  put(folder / "fixed.cfg",
-      slurp(folder / "net.cfg") + "\n[crop]\ncrop_width=20\ncrop_height=20\n");
-  EXPECT_EQ(folder.run("classifier validmulti cls.data fixed.cfg backup/net_final.weights").code,
-            3);
 }
 
 TEST_F(Classifier, WithoutAnEndTrainsUntilItIsInterrupted) {
@@ -287,66 +165,6 @@ TEST_F(Classifier, ShowsPicturesWithTheirClasses) {
   EXPECT_EQ(slurp(folder / "backup/augmented_net.png").substr(1, 3), "PNG");
 }
 
-TEST_F(Classifier, PredictShowsTheFirstClassesAndGoesOnBehindABadImage) {
-  write_cfg("net.cfg", 40);
-  ASSERT_EQ(train().code, 0);
-  const std::string verb = "classifier predict cls.data net.cfg backup/net_final.weights ";
-  const Outcome one = folder.run(verb + "valid/1_bars.png -quiet");
-  EXPECT_EQ(one.code, 0) << one.err;
-  const std::regex form(
-      R"(24 20\nvalid/1_bars\.png: Predicted in [0-9.]+ milli-seconds\.\n\w+: [01]\.[0-9]{6}\n\w+: [01]\.[0-9]{6}\n)");
-  EXPECT_TRUE(std::regex_match(one.out, form)) << one.out << "top=2 of the .data file";
-  put(folder / "bad.png", "GIF89a");
-  const Outcome several = folder.run(verb + "-t 1 --json=p.json -batch 2",
-                                     "valid/0_lines.png\nbad.png\nvalid/1_bars.png\n");
-  EXPECT_EQ(several.code, 3);
-  EXPECT_TRUE(several.says("bad.png")) << several.err;
-  const auto json = parse_json(slurp(folder / "p.json"));
-  ASSERT_EQ(json["images"].size(), 3U);
-  EXPECT_EQ(json["images"][0]["classes"].size(), 1U);
-  EXPECT_TRUE(json["images"][1].contains("error"));
-  EXPECT_EQ(json["images"][2]["path"], "valid/1_bars.png");
-  EXPECT_EQ(folder.run(verb + "bad.png --tolerate-bad-images").code, 0);
-}
-
-// Mean of the probabilities of ten pictures is what valid10 counts: of a picture that looks the
-// same everywhere all ten are alike, so it agrees with the others.
-TEST_F(Classifier, OtherViewsHaveVerbsOfTheirOwn) {
-  write_cfg("net.cfg", 40);
-  ASSERT_EQ(train().code, 0);
-  const auto confidence = [&](const std::string& verb, const char* batch) {
-    const Outcome outcome = folder.run(
-        fmt::format("classifier {} cls.data net.cfg backup/net_final.weights --json -quiet "
-                    "-batch {}",
-                    verb, batch));
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    const auto json = parse_json(outcome.out);
-    std::vector<double> values;
-    for (const auto& one : json["predictions"]) values.push_back(one["confidence"]);
-    EXPECT_EQ(values.size(), 12U);
-    return std::pair{json["view"].get<std::string>(), values};
-  };
-  const auto [middle, once] = confidence("valid", "1");
-  const auto [ten, tenfold] = confidence("valid10", "1");
-  const auto [whole, stretched] = confidence("validcrop", "1");
-  EXPECT_EQ(middle, "centre_crop");
-  EXPECT_EQ(ten, "ten_crops");
-  EXPECT_EQ(whole, "stretched");
-  for (std::size_t i = 2; i < 12; i += 3) {  // plain
-    EXPECT_NEAR(tenfold[i], once[i], 1e-5);
-    EXPECT_NEAR(stretched[i], once[i], 1e-5);
-  }
-  EXPECT_GT(std::abs(tenfold[0] - once[0]), 1e-5) << "stripes are seen at other places";
-  EXPECT_NE(stretched, once);
-  for (const char* batch : {"4", "32"}) {
-    for (const auto& [verb, values] :
-         {std::pair{"valid", once}, {"valid10", tenfold}, {"validcrop", stretched}}) {
-      const std::vector<double> other = confidence(verb, batch).second;
-      for (std::size_t i = 0; i < 12; ++i) EXPECT_NEAR(other[i], values[i], 1e-5) << verb << batch;
-    }
-  }
-}
-
 TEST_F(Classifier, WhatDoesNotFitIsRefusedBeforeAnyWork) {
   struct Case {
     const char* file;
@@ -430,25 +248,6 @@ TEST(ClassifierCases, TheLossIsTheCrossEntropyBesideACost) {
     EXPECT_NEAR(json["loss"].get<double>(), json["heads"][0]["cost"].get<double>() / 4, 1e-9);
   }
   EXPECT_EQ(seen, 10);
-}
-
-TEST(ClassifierCases, ValidAndPredictAgree) {
-  const WorkFolder folder("36-classifier-valid-and-predict-agree");
-  const Outcome valid = folder.run("classifier valid cls.data net.cfg w.weights --json -quiet");
-  ASSERT_EQ(valid.code, 0) << valid.err;
-  const auto predictions = parse_json(valid.out)["predictions"];
-  ASSERT_EQ(predictions.size(), 4U);
-  int right = 0;
-  for (const auto& one : predictions) {
-    const Outcome predict = folder.run("classifier predict cls.data net.cfg w.weights " +
-                                       one["path"].get<std::string>() + " --json -quiet");
-    ASSERT_EQ(predict.code, 0) << predict.err;
-    const auto first = parse_json(predict.out)["images"][0]["classes"][0];
-    EXPECT_EQ(first["class_id"], one["class_id"]);
-    EXPECT_EQ(first["confidence"], one["confidence"]);
-    right += one["class_id"] == one["truth"] ? 1 : 0;
-  }
-  EXPECT_EQ(parse_json(valid.out)["top1"], right / 4.0);
 }
 
 }  // namespace
